@@ -189,7 +189,8 @@ soak: setup ## Real clients under kill -9 and broken connections: make soak SECO
 
 .PHONY: hostile
 hostile: setup ## Strangers at a server beside real clients: make hostile SECONDS=600 SEED=1 ONLY=bounds
-	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(REQUESTS),--requests $(REQUESTS))
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leaves out without its extras

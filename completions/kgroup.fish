@@ -1,1 +1,11 @@
-complete --command kgroup --no-files --arguments "(env _KGROUP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) kgroup)" --condition "env _KGROUP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) kgroup"
+function __kgroup_complete
+    set -l line (commandline -cp | string collect)
+    set -l found (_KGROUP_COMPLETE=fish command kgroup "$line" 2>/dev/null | string split0)
+    if test (count $found) -gt 0
+        printf '%s\0' $found | string split0
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+
+complete -c kgroup -f -a '(__kgroup_complete)'

@@ -46,4 +46,5 @@ fi
 before=$(kgroup offsets export -o csv -- "$(named "$from")")
 after=$(kgroup offsets export -o csv -- "$(named "$to")")
 diff <(printf '%s\n' "$before") <(printf '%s\n' "$after")
-printf '%q begins where %q ended; kgroup reset-offsets --undo LAST --execute takes it back\n' "$to" "$from"
+printf '%q begins where %q ended; kgroup reset-offsets %q --undo LAST --execute takes it back\n' \
+    "$to" "$from" "$(named "$to")"

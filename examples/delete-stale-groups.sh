@@ -12,7 +12,7 @@ if [ $# -ne 3 ]; then
 fi
 glob=$1 age=$2 folder=$3
 
-file="$folder/deleted-$(date -u +%Y%m%dT%H%M%SZ).json"
+file="$folder/deleted-$(date -u +%Y%m%dT%H%M%SZ)-$$.json"
 code=0
 # One command looks and deletes: names are never read back by the shell.
 kgroup delete --stale-for "$age" --export "$file" --execute --yes -- "$glob" || code=$?

@@ -4,7 +4,7 @@
 #   replay-since.sh GROUP TOPIC PT2H 'INC-4411: bad deploy'
 #
 # Waits until the group is empty, moves it back, and says how to take that back. Exit codes are kgroup's:
-# 4 when the group is still active after the time allowed, 5 when some partitions could not be moved.
+# 7 when the group is still active after the time allowed, 5 when some partitions could not be moved.
 set -euo pipefail
 
 if [ $# -ne 4 ]; then
@@ -15,7 +15,10 @@ group=$1 topic=$2 since=$3 reason=$4
 # The group of exactly this name, whatever is in it: [*] is a star and no pattern.
 group=${group//\[/[[]} group=${group//\*/[*]} group=${group//\?/[?]}
 
-kgroup reset-offsets --topic "$topic" --by-duration "$since" -- "$group"
+# Code 4: the group has members still, which is waited for below.
+code=0
+kgroup reset-offsets --topic "$topic" --by-duration "$since" -- "$group" || code=$?
+case $code in 0 | 4) ;; *) exit "$code" ;; esac
 
 code=0
 answer=$(kgroup reset-offsets --topic "$topic" --by-duration "$since" --wait-empty --timeout "${WAIT:-5m}" \

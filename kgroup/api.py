@@ -27,6 +27,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
+from kgroup.arguments import checked, fits
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.domain import TopicPartition
 from kgroup.durations import iso
@@ -78,6 +79,7 @@ T = TypeVar("T")
 Data: TypeAlias = bytes | str | None
 """A key or a value; text is written as UTF-8."""
 LAST_EVENTS = 30
+INT32_MAX = (1 << 31) - 1
 DONE = (ChangeStatus.DONE, ChangeStatus.REMOVED, ChangeStatus.DELETED, ChangeStatus.UNCHANGED)
 
 
@@ -90,6 +92,7 @@ class Kafka:
     property.
     """
 
+    @checked
     def __init__(
         self,
         bootstrap: str,
@@ -150,6 +153,7 @@ class Kafka:
         _refuse_gaps(listing.errors, listing.groups)
         return listing.groups
 
+    @checked
     def describe(self, group: str) -> GroupDescription:
         """Return a group with members, committed offsets and lag; raise GroupNotFound.
 
@@ -159,6 +163,7 @@ class Kafka:
             found = admin.describe([group])
         return _the_one(found.groups, found.errors)
 
+    @checked
     def lag(self, group: str, *, times: bool = False) -> GroupLag:
         """Return a group's lag in records, with `times` in ms, too; raise GroupNotFound.
 
@@ -168,12 +173,14 @@ class Kafka:
             found = admin.lag([group], times=times)
         return _the_one(found.groups, found.errors)
 
+    @checked
     def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
         """Return a group's faults, worst first, and what could not be checked; raise GroupNotFound."""
         with self.admin() as admin:
             found = admin.examine([group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
         return _the_one(found.checkups, found.errors)
 
+    @checked
     def history(self, group: str) -> tuple[Event, ...]:
         """Return a group's events, in the order of the log, as `kgroup replay-log` shows them.
 
@@ -182,16 +189,18 @@ class Kafka:
         """
         with self.admin() as admin:
             story = admin.history(group)
-        damage = tuple(ItemError(bad.source, "CORRUPT_MESSAGE", str(bad)) for bad in story.bad)
+        damage = tuple(ItemError(bad.source, bad.code, str(bad)) for bad in story.bad)
         _refuse_gaps(damage, tuple(story.events))
         return tuple(story.events)
 
+    @checked
     def blame(self, group: str) -> tuple[Blame, ...]:
         """Return the cause and the evidence of a group's last rebalance, rewind, deletion and conversion."""
         from kgroup.history.fold.explain import blame
 
         return tuple(blame(self.history(group), group))
 
+    @checked
     def wait_for(self, group: str, condition: str, timeout_s: float = 30.0) -> Waited:
         """Return once a group is "stable", "empty", "gone", or has "members=N", "lag=N" or "member=ID".
 
@@ -217,6 +226,7 @@ class Kafka:
         _refuse_gaps(errors, found)
         return found
 
+    @checked
     def create_topic(
         self,
         name: str,
@@ -229,9 +239,13 @@ class Kafka:
 
         Brokers before Kafka 2.4 need both numbers.
         """
+        for what, number in (("partitions", partitions), ("replicas", replicas)):
+            if abs(number) > INT32_MAX:
+                raise ConfigError(f"{what} is {number}", f"{INT32_MAX} is the most that a request can carry")
         with self.admin() as admin:
             return admin.create_topic(name, partitions, replicas, settings)
 
+    @checked
     def produce(
         self, topic: str, records: Iterable[Data | tuple[Data, Data]], *, partition: int | None = None
     ) -> tuple[TopicPartition, ...]:
@@ -239,16 +253,17 @@ class Kafka:
 
         Without `partition` they go to the topic's partitions in turn, ignoring keys.
         """
-        pairs = (each if isinstance(each, tuple) else (None, each) for each in records)
-        made = [LogRecord(_bytes(key), _bytes(value)) for key, value in pairs]
+        made = [_record(each) for each in records]
         with self.admin() as admin:
             return admin.produce(topic, made, partition)
 
+    @checked
     def read(self, topic: str, *, partition: int | None = None) -> tuple[Record, ...]:
         """Return the records that a topic has now, by partition and offset; only committed ones."""
         with self.admin() as admin:
             return admin.read(topic, partition)
 
+    @checked
     def remove_members(
         self,
         group: str,
@@ -275,6 +290,7 @@ class Kafka:
         _refuse_gaps(tuple(failed), done)
         return done
 
+    @checked
     def reset_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], *, reason: str | None = None
     ) -> OffsetsExecution:
@@ -297,6 +313,7 @@ class Kafka:
         _refuse_gaps(tuple(failed), done)
         return done
 
+    @checked
     def delete_group(self, group: str, *, reason: str | None = None) -> None:
         """Delete a group without members, and record it; raise GroupNotFound or BrokerRefused."""
         with self.admin() as admin:
@@ -308,6 +325,7 @@ class Kafka:
         """Return the time against which ages are measured, and with which records are written."""
         return machine_ms()
 
+    @checked
     def last_events(self, group: str) -> str:
         """Return the end of a group's history as text, for a report, or why it cannot be read."""
         try:
@@ -323,6 +341,14 @@ class Kafka:
             if each.cause:
                 lines.append(f"    because: {each.cause}")
         return "\n".join(lines)
+
+
+def _record(given: Data | tuple[Data, Data]) -> LogRecord:
+    if not fits(given, Data | tuple[Data, Data]):
+        hint = "it is text, bytes or None, or a pair of a key and a value of these"
+        raise ConfigError(f"a record is {given!r}", hint)
+    key, value = given if isinstance(given, tuple) else (None, given)
+    return LogRecord(_bytes(key), _bytes(value))
 
 
 def _bytes(data: Data) -> bytes | None:

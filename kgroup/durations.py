@@ -49,6 +49,15 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def duration_with_unit(text: str) -> float:
+    """Return the seconds of `parse_duration`; raise ConfigError for a bare number, too."""
+    seconds = parse_duration(text)
+    number = text.strip()
+    if not number[-1:].isalpha():
+        raise ConfigError(f"{text!r} has no unit", f"write {number}s, or {number}ms")
+    return seconds
+
+
 def iso(ms: int) -> str | None:
     """Return `2026-03-01T03:00:00.123Z`; None for an unknown time (below 0) or one in no calendar."""
     moment = _moment(ms) if ms >= 0 else None

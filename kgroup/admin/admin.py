@@ -230,11 +230,12 @@ class Admin:
         scope: Scope,
         reason: str | None = None,
         share: Collection[str] = (),
+        create: bool = True,
     ) -> OffsetsPlan:
         """Return where a reset would move each partition, and which groups it would refuse (reset.py)."""
         from kgroup.admin.change.reset import plan_reset
 
-        return plan_reset(self._cluster, group_ids, spec, scope, reason, share)
+        return plan_reset(self._cluster, group_ids, spec, scope, reason, share, create)
 
     def import_drafts(
         self, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -243,6 +244,18 @@ class Admin:
         from kgroup.admin.change.offset_plans import imported
 
         return imported(self._cluster, wanted)
+
+    def hints_for_absent(self, now: Mapping[str, GroupNow], typed: Iterable[str]) -> dict[str, str]:
+        """Return how to go on for each group that was typed and does not exist."""
+        from kgroup.admin.change.offset_plans import hints_for_absent
+
+        return hints_for_absent(self._cluster, now, typed)
+
+    def with_unread(self, plan: OffsetsPlan, now: Mapping[str, GroupNow]) -> OffsetsPlan:
+        """Return a plan of deletions that says how many records each of them leaves unread."""
+        from kgroup.admin.change.unread import unread_offsets, with_unread
+
+        return with_unread(plan, unread_offsets(self._cluster, now))
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
         """Return how to undo a journalled change of offsets (or LAST); raise SafetyRefused if they moved."""
@@ -330,12 +343,19 @@ class Admin:
         return convert_empty(self._cluster, plan, self.journal)
 
     def watch_migration(
-        self, group_id: str, direction: str, *, interval_s: float, stuck_after_s: float
+        self,
+        group_id: str,
+        direction: str,
+        *,
+        interval_s: float,
+        stuck_after_s: float,
+        stop_after_s: float = float("inf"),
     ) -> Iterator[Look]:
-        """Poll a migration until it is done or stuck (migrate/watch.py)."""
-        from kgroup.admin.migrate.watch import watch
+        """Poll a migration until it is done or stuck, or time is up (migrate/watch.py)."""
+        from kgroup.admin.migrate.watch import Tracker, watch
 
-        return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
+        tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
+        return watch(self._cluster, tracker, interval_s, stop_after_s)
 
     def run_waves(
         self,

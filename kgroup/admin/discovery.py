@@ -29,6 +29,8 @@ FIND_COORDINATOR = 10
 NO_NODE = -1
 BATCH_VERSION = 4
 GROUP_KEY = 0
+OMITTED = "the broker omitted it"
+_GAPS = "the broker lists some of its partitions, and not all"
 BATCH = 5_000
 """Groups in one request: brokers bound what a request may hold."""
 
@@ -106,9 +108,16 @@ class ClusterView:
 
         return self.retry.call(ask, idempotent=idempotent)
 
-    def at_once(self, works: Mapping[K, Callable[[], T]]) -> dict[K, T | KgroupError]:
-        """Return what each work returned, or its KgroupError; concurrently where the transport allows."""
-        return together(works, concurrent=self.transport.concurrent)
+    def at_once(
+        self, works: Mapping[K, Callable[[], T]], *, idempotent: bool = True
+    ) -> dict[K, T | KgroupError]:
+        """Return what each work returned, or its KgroupError; concurrently where the transport allows.
+
+        Each asks about a part of the cluster; unless `idempotent`, its outcome is worth all the time left.
+        """
+        limit = self.retry.limit
+        with limit.narrowed(limit.left() / 2 if idempotent else limit.left()):
+            return together(works, concurrent=self.transport.concurrent)
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -116,7 +125,8 @@ class ClusterView:
         before = self.retry
         self.retry = replace(before, timeout_s=min(before.timeout_s, seconds))
         try:
-            yield
+            with before.limit.narrowed(seconds):
+                yield
         finally:
             self.retry = before
 
@@ -154,8 +164,13 @@ class ClusterView:
                 Partition(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
                 for p in sorted(topic.partitions, key=lambda p: p.partition_index)
             )
+            if [p.partition for p in partitions] != list(range(len(partitions))):
+                found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
+                continue
             topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
             found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
+        for name in (wanted or set()) - found.keys():
+            found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", OMITTED)
         return found
 
     def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
@@ -218,12 +233,12 @@ class ClusterView:
         all can be reached.
         """
         clock, sleep = self.retry.clock, self.retry.sleep
-        deadline = clock() + self.retry.timeout_s
+        deadline = self.retry.part_ends() if idempotent else self.retry.ends()
         answers: Answers[T] = {}
         wanted = list(dict.fromkeys(group_ids))
         pending = wanted
         for delay in self.retry.backoff.delays(self.retry.chance):
-            for group, answer in self._ask_once(pending, ask, deadline).items():
+            for group, answer in self._ask_once(pending, ask, deadline, idempotent).items():
                 answers[group] = answer
             pending = [group for group in pending if _moved(answers[group], idempotent)]
             if not pending or clock() + delay >= deadline:
@@ -237,6 +252,7 @@ class ClusterView:
         group_ids: Sequence[str],
         ask: Callable[[int, Sequence[str], float], Mapping[str, T | KgroupError]],
         deadline: float,
+        idempotent: bool,
     ) -> Answers[T]:
         answers: Answers[T] = {}
         by_node: dict[int, list[str]] = {}
@@ -257,15 +273,15 @@ class ClusterView:
                     found.update(dict.fromkeys(groups, error))
             return found
 
-        for node, answer in self.at_once({node: partial(ask_for, node) for node in by_node}).items():
+        works = {node: partial(ask_for, node) for node in by_node}
+        for node, answer in self.at_once(works, idempotent=idempotent).items():
             if isinstance(answer, KgroupError):
                 raise answer
             for group in by_node[node]:
                 if group in answer:
                     answers[group] = answer[group]
                 else:
-                    left_out = "the broker omitted it"
-                    answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", left_out)
+                    answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", OMITTED)
         return answers
 
 

@@ -481,13 +481,29 @@ class ItemResult(PlannedItem):
 
 
 @value
+class UnreadOffset:
+    """A committed offset that a deletion forgets, and its lag; None for an unknown one, for the reason."""
+
+    topic: str
+    partition: int
+    committed_offset: int
+    lag: Annotated[int | None, "null: unknown, or the topic does not exist"]
+    reason: str | None = None
+    error_code: str | None = None
+
+
+@value
 class GroupResult(PlannedItem):
-    """One group of a deletion: result is planned, deleted, not_found or failed."""
+    """One group of a deletion: result is planned, deleted, not_found or failed.
+
+    `unread` has the committed offsets that a planned deletion forgets.
+    """
 
     group_id: str
     result: Annotated[ChangeStatus, ("planned", "deleted", "not_found", "failed")]
     error_code: str | None = None
     effect: str = ""
+    unread: tuple[UnreadOffset, ...] = ()
 
 
 @value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -79,11 +79,16 @@ def once_applied(
     late: tuple[str, ...] = ()
     for _ in Retry().looks(0.1, within_s):
         now = look()
-        own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[8]}
-        late = tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
+        late = unlike(now, changes)
         if not late:
             break
     return now, late
+
+
+def unlike(now: Iterable[Setting], changes: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the names of the changes that a group's settings do not show."""
+    own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[8]}
+    return tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
 
 
 def _equal(reported: str | None, wanted: str | None) -> bool:
@@ -91,8 +96,9 @@ def _equal(reported: str | None, wanted: str | None) -> bool:
     if reported is None or wanted is None:
         return reported is wanted
     written = [[part.strip() for part in text.split(",")] for text in (reported, wanted)]
+    numbers = [text.strip() for text in (reported, wanted)]
     return written[0] == written[1] or (
-        reported.strip().isdigit() and wanted.strip().isdigit() and int(reported) == int(wanted)
+        all(text.isascii() and text.isdigit() for text in numbers) and int(reported) == int(wanted)
     )
 
 
@@ -151,6 +157,11 @@ def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
     """Return one setting of a broker; None when it does not report it."""
     settings = _describe(cluster, node, BROKER, str(node), (name,))
     return next((setting.value for setting in settings if setting.name == name), None)
+
+
+def number_of(text: str | None) -> int | None:
+    """Return a setting's number, None for what is not one: a broker may answer anything."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError | None]:

@@ -61,6 +61,7 @@ class Call(Request, Generic[R]):
             principal=self.principal,
             describable=self.describable,
             listener=self.listener,
+            peer=self.peer,
             failing=self.failing,
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kgroup.broker.call import Answer, Call, NoResponse, Peer
@@ -32,8 +33,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Message)
+Done = TypeVar("Done")
 GROUPS_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 256  # characters of a group id
+PARTS_AT_ONCE = 100  # of one request, before the others have their turn
+
+Work: TypeAlias = Generator[None, None, Answer]
+"""A request carried out in parts, such as one partition each; it pauses after each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,16 @@ def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode,
     return refuse
 
 
+def at_once(work: Generator[None, None, Done]) -> Done:
+    """Return the result of work that pauses after its parts, without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            done: Done = ended.value
+            return done
+
+
 class Dispatcher:
     """All brokers of one cluster in this process: same logs, same shards, one node id each.
 
@@ -89,6 +105,8 @@ class Dispatcher:
         self.share_partitions = SharePartitions(cluster, self.share_state, self.tickets.wakeups)
         self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
         """Where clients of each listener find the brokers, by name of the listener and node id."""
+        self.later: Callable[[Callable[[], None]], None] | None = None
+        """Calls back in a later turn of the loop; None where nobody else waits."""
         self.of_listeners: Callable[[int], Iterable[Described]] = lambda node: ()
         """The settings of a broker's listeners, once they are open."""
         self._partitions: dict[str, int] = {}
@@ -135,14 +153,42 @@ class Dispatcher:
         api = self.apis[call.body.API]
         try:
             return api.handle(self, call)
-        except Refused as refused:
-            return api.refuse(call.body, refused.code, refused.message)
-        except StorageError as error:
+        except Exception as error:
+            return self._failed(api, call, error)
+
+    def _failed(self, api: AnyApi, call: Call[Message], error: Exception) -> Message:
+        """Return the refusal of a call whose handler raised."""
+        if isinstance(error, Refused):
+            return api.refuse(call.body, error.code, error.message)
+        if isinstance(error, StorageError):
             self.complain(call, error)
             return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
-        except Exception:
-            log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
-            return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        name = registry.name_of(api.key)
+        log.error("%s v%d from %s failed", name, call.version, call.client_id, exc_info=error)
+        return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+    def in_turns(self, call: Call[Any], work: Work) -> Answer:
+        """Return the answer of `work`; None when the rest of it is done in later turns of the loop."""
+        if self.later is None:
+            return at_once(work)
+        try:
+            for _ in range(PARTS_AT_ONCE):
+                next(work)
+        except StopIteration as ended:
+            answer: Answer = ended.value
+            return answer
+        self.later(partial(self._go_on, call, work))
+        return None
+
+    def _go_on(self, call: Call[Any], work: Work) -> None:
+        try:
+            answer = self.in_turns(call, work)
+        except Exception as error:
+            answer = self._failed(self.apis[call.body.API], call, error)
+        if answer is NoResponse.CLOSE_CONNECTION and call.peer is not None:
+            call.peer.cut_after(0)
+        elif answer is not None:
+            self.answer(call, answer)
 
     def complain(self, call: Call[Message], error: StorageError) -> None:
         """Log requests that the disk refused, with limited frequency; each damage by itself."""

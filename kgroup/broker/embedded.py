@@ -11,6 +11,7 @@ from kgroup.broker.rights import guarded
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
+from kgroup.protocol.headers import unsendable
 from kgroup.runtime.cluster import Cluster
 from kgroup.security.principals import ANONYMOUS, Principal
 
@@ -78,7 +79,11 @@ class EmbeddedTransport:
             )
         version = shared[-1]
         slot = _Slot()
-        body = type(message).decode(message.encode(version), version)
+        try:
+            sent = message.encode(version)
+        except ValueError as error:
+            raise unsendable(message, error) from None
+        body = type(message).decode(sent, version)
         call = Call(body, version, CLIENT_ID, CLIENT_HOST, node, slot.put, principal=self.principal)
         answer = self.dispatcher.handle(call)
         if isinstance(answer, NoResponse):

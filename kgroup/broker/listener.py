@@ -138,6 +138,8 @@ class Listener:
                 ssl_shutdown_timeout=TLS_GOODBYE_S,
             )
         except OSError as error:
+            # The error's frames lead back to it: without this the collector has to find asyncio's buffers.
+            error.with_traceback(None)
             accepted.close()
             log.info("the TLS handshake of %s failed: %s", peer, reason(error))
         finally:

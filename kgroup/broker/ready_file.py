@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,13 +29,17 @@ class ReadyFile:
     def write(self, addresses: Sequence[str], more: Mapping[str, str]) -> None:
         """Write the file, whole."""
         content = {"bootstrap": ",".join(addresses), "pid": os.getpid(), **more}
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        unfinished: Path | None = None
         try:
-            unfinished.touch(0o600)
-            unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
-            os.replace(unfinished, self.path)
+            # An unpredictable name, never opened through a link: others may write to the folder.
+            made, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            unfinished = Path(name)
+            with open(made, "w", encoding="utf-8") as file:
+                file.write(json.dumps(content) + "\n")
+            unfinished.replace(self.path)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
+            if unfinished is not None:
+                unfinished.unlink(missing_ok=True)
             raise self._refusal(error) from None
 
     def remove(self) -> None:

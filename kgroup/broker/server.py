@@ -120,6 +120,7 @@ class Server:
         scheme = "" if first.protocol == PLAIN else f"{first.protocol}://"
         self.cluster.announce(bound[first.name], self.metrics_at, scheme)
         self._keeping = [asyncio.create_task(d.keys.keep_fresh()) for d in self._doors.values() if d.keys]
+        self.dispatcher.later = self.cluster.later = self.turns.add
         self.dispatcher.wakeups.on_earlier = self._arm
         self.dispatcher.wakeups.next_ms()
         self._arm()
@@ -156,6 +157,8 @@ class Server:
         await asyncio.sleep(0)  # lets transports send what they hold before they are cut off
         for connection in tuple(self.connections):
             connection.abort()
+        self.turns.clear()
+        self.dispatcher.later = self.cluster.later = None
         self._listeners.clear()
         self._of_nodes.clear()
 

@@ -17,6 +17,7 @@ MAX_NAME = 249
 MAX_PARTITIONS = 10_000
 MAX_NEW_PARTITIONS = 10_000
 """As many as one request may create (Kafka's controller: MAX_PARTITIONS_PER_BATCH)."""
+TOO_MANY = "Excessively large number of partitions per request."
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -29,7 +29,13 @@ class Turns:
         # a turn of the loop first does what it was asked for in the last one, and only then reads
         loop.call_soon(loop.call_soon, self.add, go_on)
 
+    def clear(self) -> None:
+        """Call nothing back any more."""
+        self._waiting.clear()
+
     def _next(self) -> None:
+        if not self._waiting:
+            return
         go_on = self._waiting.popleft()
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._next)

@@ -9,13 +9,20 @@ from collections.abc import Iterator
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.frame import FrameBuffer
-from kgroup.protocol.headers import correlation_id_of, decode_body, decode_response, encode_request
+from kgroup.protocol.headers import (
+    correlation_id_of,
+    decode_body,
+    decode_response,
+    encode_request,
+    unsendable,
+)
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.registry import name_of
 from kgroup.protocol.releases import first_release
 from kgroup.version import __version__
 
 API_VERSIONS = ApiVersionsRequest.API
+FIND_COORDINATOR, FETCH_SNAPSHOT = 10, 59
 # Version 4 only adds features kgroup does not read, and costs a round trip with brokers before 4.0.
 HELLO_VERSION = 3
 
@@ -81,16 +88,26 @@ class Connection:
         too_old = theirs is None or theirs[-1] < low
         release = first_release(request.API, low) if too_old else None
         hint = "the broker is too old or too new for this; see kgroup docs protocol-coverage"
+        if release:
+            hint = f"Kafka {release} and later serve it"
+        if self.is_controller:
+            has, hint = f"is a controller's port: it {has}", "name the port of a broker"
         raise BrokerRefused(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"{self.peer} {has}, kgroup needs {low}-{high}",
-            hint=f"Kafka {release} and later serve it" if release else hint,
+            ErrorCode.UNSUPPORTED_VERSION, f"{self.peer} {has}, kgroup needs {low}-{high}", hint=hint
         )
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the peer serves a KRaft quorum's own API, and no records."""
+        return FETCH_SNAPSHOT in self.served and FIND_COORDINATOR not in self.served
 
     def send(self, request: Message, version: int) -> bytes:
         """Return the bytes of a request; `receive` returns its answer behind those before it."""
         correlation = self._next_correlation
-        data = encode_request(request, version, correlation, self._client_id)
+        try:
+            data = encode_request(request, version, correlation, self._client_id)
+        except ValueError as error:
+            raise unsendable(request, error) from None
         self._next_correlation = (correlation + 1) & 0x7FFFFFFF
         self._pending.append((correlation, request.API, version))
         return data

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from kgroup.client.auth.bounded import until
+from kgroup.client.auth.bounded import until, within
 from kgroup.client.auth.exchanges import redacted, secrets_in
 from kgroup.client.connection import Connection
 from kgroup.client.retry import OutcomeUnknown
@@ -104,7 +104,12 @@ class Link:
     def _connect(self, deadline: float) -> socket.socket:
         host, port = self.address
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = within(
+                self._left(deadline),
+                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+                f"{self.peer}: the resolver of names",
+                "check the address, and the DNS",
+            )
         except (OSError, UnicodeError) as error:
             # UnicodeError: a name no resolver can be asked for, with an empty label or an endless one.
             said = error.strerror if isinstance(error, OSError) else "it is not a host name"

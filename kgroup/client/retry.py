@@ -6,6 +6,8 @@ A request that may have been processed is repeated only if doing it twice is the
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import field
 from typing import TypeVar
 
 from kgroup.domain import value
@@ -57,22 +59,78 @@ class Backoff:
             delay = min(delay * 2, self.longest_s)
 
 
+class Limit:
+    """The moment by which a command ends; by default never. What is unanswered then is unseen.
+
+    The time counts from when this is made. Transport and retries share one, so that questions asked in turn
+    do not add up.
+    """
+
+    def __init__(self, seconds: float = float("inf"), clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.seconds = seconds
+        self.begun = clock()
+        self.ends = self.begun + seconds
+
+    def left(self) -> float:
+        """Return the seconds left, below zero when it is over."""
+        return self.ends - self.clock()
+
+    def set(self, seconds: float) -> None:
+        """Let it end so many seconds after it was made."""
+        self.seconds, self.ends = seconds, self.begun + seconds
+
+    def begin_again(self) -> None:
+        """Begin the time again: a person was asked, and no broker."""
+        self.begun = self.clock()
+        self.set(self.seconds)
+
+    @contextmanager
+    def narrowed(self, seconds: float) -> Iterator[None]:
+        """End after so many seconds, if not earlier, within the block."""
+        before = self.ends
+        self.ends = min(before, self.clock() + seconds)
+        try:
+            yield
+        finally:
+            self.ends = before
+
+    def over(self) -> Unreachable:
+        """Return the error for a request that was not sent because time was up."""
+        return Unreachable(f"the time limit of {self.seconds:g} s was reached", "a longer --timeout may help")
+
+
 @value
 class Retry:
-    """Repeats a call until `timeout_s` has passed; clock, sleep and chance are injectable for tests."""
+    """Repeats a call until `timeout_s` has passed, or `limit` is over.
+
+    Clock, sleep and chance are injectable for tests; the clock is the limit's.
+    """
 
     timeout_s: float = 30.0
     backoff: Backoff = Backoff()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
+    limit: Limit = field(default_factory=Limit)
+
+    def ends(self) -> float:
+        """Return the moment by which a call that begins now ends."""
+        return min(self.clock() + self.timeout_s, self.limit.ends)
+
+    def part_ends(self) -> float:
+        """Return the moment by which a question about a part of the cluster ends.
+
+        It gets half of the time left: when it stays unanswered, there is time to ask about the other parts.
+        """
+        return min(self.ends(), self.clock() + self.limit.left() / 2)
 
     def call(self, attempt: Callable[[float], T], *, idempotent: bool) -> T:
         """Return `attempt(seconds left)`'s result; raise its last error if out of time or unsafe.
 
         A non-idempotent attempt is repeated only after a code in NOT_PROCESSED.
         """
-        deadline = self.clock() + self.timeout_s
+        deadline = self.ends()
         for delay in self.backoff.delays(self.chance):
             try:
                 return attempt(max(deadline - self.clock(), 0.001))
@@ -84,13 +142,19 @@ class Retry:
 
     def looks(self, every_s: float, for_s: float = float("inf")) -> Iterator[None]:
         """Yield the moments to poll: now, at intervals, and a last time when time is up."""
-        until = self.clock() + for_s
+        until = min(self.clock() + for_s, self.limit.ends)
         while True:
             yield
             left = until - self.clock()
             if left <= 0:
                 return
             self.sleep(min(every_s, left))
+
+    def pause(self, seconds: float) -> None:
+        """Sleep because the user asked for it: this time is not the limit's."""
+        self.sleep(seconds)
+        self.limit.seconds += seconds
+        self.limit.ends += seconds
 
 
 def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:

@@ -26,7 +26,9 @@ class ConnectionSettings:
         if not self.bootstrap:
             raise ConfigError("no broker address is given", "give one with --bootstrap-server HOST:PORT")
         if self.request_timeout_s <= 0:
-            raise ConfigError(f"the request timeout must be above zero, not {self.request_timeout_s} s")
+            raise ConfigError(
+                f"the request timeout must be above zero, not {self.request_timeout_s} s", "as --timeout 30s"
+            )
 
 
 def parse_bootstrap(text: str) -> tuple[tuple[str, int], ...]:

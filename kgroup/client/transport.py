@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from kgroup.client.link import Link
+from kgroup.client.retry import Limit
 from kgroup.client.settings import ConnectionSettings, address_text
 from kgroup.errors import DecodeError, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
@@ -23,28 +24,30 @@ class SocketTransport:
 
     Nothing is opened before the first request. A request is never sent twice: a connection found closed
     before anything was sent is replaced, all else is left to the caller's retry. Threads may share it: a
-    connection serves one of them at a time. A pickled one reaches the same cluster from another process,
-    with the time that is left and connections of its own.
+    connection serves one of them at a time. No request lasts longer than `limit`, whatever its own timeout. A
+    pickled one reaches the same cluster from another process, with the time that is left and connections of
+    its own.
     """
 
     concurrent = True
 
-    def __init__(self, settings: ConnectionSettings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        clock: Callable[[], float] = time.monotonic,
+        limit: Limit | None = None,
+    ) -> None:
         self.settings = settings
         self._clock = clock
+        self._limit = limit or Limit(clock=clock)
         self._links: dict[tuple[str, int], Link] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
-        self._until = float("inf")
         self._login: Login | None = None
         self._turns: dict[tuple[str, int], Lock] = {}
         self._login_made = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _another, (self.settings, self._until - self._clock())
-
-    def end_within(self, seconds: float) -> None:
-        """Let no request last longer than so many seconds from now, whatever its own timeout."""
-        self._until = self._clock() + seconds
+        return _another, (self.settings, self._limit.left())
 
     def request(
         self,
@@ -91,7 +94,9 @@ class SocketTransport:
 
     def _deadline(self, timeout_s: float | None) -> float:
         own = self.settings.request_timeout_s if timeout_s is None else timeout_s
-        return min(self._clock() + own, self._until)
+        if self._limit.left() <= 0:
+            raise self._limit.over()
+        return min(self._clock() + own, self._limit.ends)
 
     @contextmanager
     def _link(self, node: int | None, deadline: float) -> Iterator[Link]:
@@ -185,6 +190,4 @@ class SocketTransport:
 
 
 def _another(settings: ConnectionSettings, left_s: float) -> SocketTransport:
-    transport = SocketTransport(settings)
-    transport.end_within(left_s)
-    return transport
+    return SocketTransport(settings, limit=Limit(left_s))

@@ -18,7 +18,7 @@ from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StatePlace, StateRecord
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.items import Seen, gap_between
-from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
+from kgroup.history.replay import At, Coverage, Story, coverage_of, cut_at, in_order
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog
 from kgroup.history.typed_json import Codec
@@ -51,11 +51,17 @@ def add_deliveries(
     events = []
     for log in logs:
         reader = DeliveryReader(log, known, names=names, wanted=wanted, runs=runs)
-        events.append(in_order(reader.advance(at)))
+        upto = None if at is None else cut_at(log, at).last
+        events.append(in_order(reader.advance(upto)))
         story.state_coverage.append(reader.coverage)
         for group, place, state in reader.states:
             story.deliveries.setdefault(group, {})[place] = state
-    story.events = list(heapq.merge(story.events, *events, key=_moment))
+    story.events = with_deliveries(story.events, events)
+
+
+def with_deliveries(events: Iterable[Event], deliveries: Iterable[Iterable[Event]]) -> list[Event]:
+    """Return events of groups, and of deliveries by partition, in time order."""
+    return list(heapq.merge(events, *deliveries, key=_moment))
 
 
 def _moment(event: Event) -> tuple[int, bool]:
@@ -130,14 +136,14 @@ class DeliveryReader:
         log = self.log
         return coverage_of(log.partition, log.source, self.seen, log.bad, log.failure, SHARE_STATE_TOPIC)
 
-    def advance(self, at: At | None = None, progress: Progress | None = None) -> list[Event]:
-        """Return the new events since the last call; up to a moment that is a time."""
+    def advance(self, upto: int | None = None, progress: Progress | None = None) -> list[Event]:
+        """Return the new events since the last call, up to an offset if one is given."""
         events: list[Event] = []
         for chunk, headers in self.log.batches(progress):
             for header in headers:
                 if header.last_offset < self.seen.next_offset:
                     continue
-                if at is not None and at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+                if upto is not None and header.last_offset > upto:
                     return events + self._settle()
                 events += self._batch(chunk, header)
         return events + self._settle()

@@ -52,12 +52,15 @@ class Rewind(NamedTuple):
     metadata: str = ""
     """Metadata of the lower commit, if it is long enough to be a mark."""
     topic_ids: tuple[bytes, bytes] | None = None
-    """Topic ids of the commit before and of the lower one, if they differ: the topic was created again."""
+    """Topic ids of the commit before and of the lower one; None if they are known and the same.
+
+    If they differ the topic was created again; zeros are unknown.
+    """
 
 
 def other_topic(before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
-    """Return the topic ids of two commits of one name if both are known and they differ."""
-    return (before, after) if before != after and any(before) and any(after) else None
+    """Return the topic ids of two commits of one name, unless they are proven to be of one topic."""
+    return None if before == after and any(before) else (before, after)
 
 
 class PartProgress(NamedTuple):
@@ -228,14 +231,23 @@ class Seen:
         self.missing += share.missing + max(0, lost)
 
 
+NOT_READ: Final = "not read:"
+"""Begins the reason of a range of whole batches which a merge of copies leaves out."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadRange:
-    """Bytes of a source that are no whole batch: `start` to `end` (exclusive) are positions in the source."""
+    """Bytes of a source that give no batch: `start` to `end` (exclusive) are positions in the source."""
 
     source: str
     start: int
     end: int
     reason: str
+
+    @property
+    def code(self) -> str:
+        """The name of its error."""
+        return "NOT_SEEN" if self.reason.startswith(NOT_READ) else "CORRUPT_MESSAGE"
 
     def __str__(self) -> str:
         return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"

@@ -107,6 +107,9 @@ class Workers:
     def __init__(self, logs: Sequence[SegmentLog], jobs: int, choice: Choice) -> None:
         size = sum(log.size for log in logs)
         self.shares = plan_splits(logs, min(_MAX_BYTES, max(MIN_BYTES, -(-size // jobs))))
+        # A partition's first share reports what is known to be damaged.
+        for log in logs:
+            log.bad = []
         self.choice = choice
         self._next = 0
         self._places: Places = {}

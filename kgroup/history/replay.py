@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Unpack
 
@@ -56,10 +57,53 @@ MIN_PARALLEL_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A moment: after the last whole batch before the first that passes `offset` or has a later timestamp."""
+    """A moment: after the last batch that does not pass `offset`, or is not stamped later than `time_ms`.
+
+    The order of the log decides: a batch before that one counts, whatever its time.
+    """
 
     offset: int | None = None
     time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a moment lies in a log: after the offset `last`; -1: before everything that is there.
+
+    `first` is the first offset that is there, and `first_ms` its batch's time. `later` are the first offset
+    of an earlier batch that is stamped later than the moment, its time, and how many of these there are.
+    """
+
+    first: int = -1
+    first_ms: int = -1
+    last: int = -1
+    later: tuple[int, int, int] | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether what there was then is in no record that is left."""
+        return self.last < 0 < self.first
+
+
+def cut_at(log: OffsetsLog, at: At) -> Cut:
+    """Return where a moment lies in a log; reads the headers of a copy of it, and leaves it where it is."""
+    again = copy(log)
+    again.bad = []
+    first, first_ms, last = -1, -1, -1
+    later, waiting = None, None
+    for header in (header for _, headers in again.batches() for header in headers):
+        if first < 0:
+            first, first_ms = header.base_offset, header.max_timestamp_ms
+        if at.offset is not None:
+            if header.last_offset > at.offset:
+                break
+            last = header.last_offset
+        elif at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+            begun = waiting or later or (header.base_offset, header.max_timestamp_ms, 0)
+            waiting = (*begun[:2], begun[2] + 1)
+        else:
+            last, later, waiting = header.last_offset, waiting or later, None
+    return Cut(first, first_ms, last, later)
 
 
 @dataclass(slots=True)
@@ -73,6 +117,8 @@ class Story:
     """Coverage of `__share_group_state`; a partition of -1 stands for all, if none could be looked up."""
     deliveries: dict[str, dict[TopicPartition, DeliveryState]] | None = None
     """The stored state of each partition that a share group reads; None if that was not read."""
+    cuts: dict[int, Cut] = field(default_factory=dict)
+    """Where the moment of the replay lies in each partition, if it ends at one."""
 
     @property
     def states(self) -> Iterator[tuple[int, GroupState]]:
@@ -143,7 +189,10 @@ def replay(
     with several as workers:
         for log in logs:
             reader = Reader(log, topic_names=known, extras=extras, **choice)
-            events = reader.advance(at, progress, workers) + reader.fold.finish()
+            if at is not None:
+                story.cuts[log.partition] = cut_at(log, at)
+            upto = story.cuts[log.partition].last if at is not None else None
+            events = reader.advance(upto, progress, workers) + reader.fold.finish()
             story.folds[log.partition] = reader.fold
             story.coverage.append(reader.coverage)
             known |= reader.fold.names.names
@@ -183,14 +232,14 @@ class Reader:
         return coverage_of(self.log.partition, self.log.source, self.seen, self.log.bad, self.log.failure)
 
     def advance(
-        self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
+        self, upto: int | None = None, progress: Progress | None = None, workers: Workers | None = None
     ) -> list[Event]:
-        """Return the new events since the last call, complete as far as the log goes.
+        """Return the new events since the last call, complete as far as the log goes, or up to an offset.
 
         `workers`, if given, have decoded the log, all of it.
         """
         if workers is None:
-            items = items_of(self.log, self.decoder, at, progress)
+            items = items_of(self.log, self.decoder, upto, progress)
         else:
             assert isinstance(self.log, SegmentLog)
             self.seen = seen = Seen()
@@ -214,18 +263,17 @@ def in_order(events: Iterable[Event]) -> list[Event]:
 
 
 def items_of(
-    log: OffsetsLog, decoder: Decoder, at: At | None = None, progress: Progress | None = None
+    log: OffsetsLog, decoder: Decoder, upto: int | None = None, progress: Progress | None = None
 ) -> Iterator[Item]:
-    """Yield the items of a whole log, or of it up to `at`."""
+    """Yield the items of a whole log, or of its whole batches up to an offset."""
     for chunk, headers in log.batches(progress):
-        if at is None:
+        if upto is None:
             yield from decoder.feed(chunk, headers)
             continue
         # A batch is written as one, so it is never cut.
         before: list[BatchHeader] = []
         for header in headers:
-            late = at.offset is not None and header.last_offset > at.offset
-            if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+            if header.last_offset > upto:
                 decoder.stopped = True
                 break
             before.append(header)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +30,10 @@ SEGMENT_BYTES = 100 << 20
 
 
 class PartitionLog:
-    """A `Log` in `folder`, which is created if missing; one process at a time may have it open.
+    """A `Log` in `folder`; one process at a time may have it open.
+
+    A folder that is missing is created by the first append, or by `create`: a partition without records costs
+    no file.
 
     An append is one write of whole batches: after a killed process the log has all of it or a prefix of its
     batches. With `fsync`, an append also survives a power loss. `torn_tail` is what opening had to cut, None
@@ -57,24 +61,51 @@ class PartitionLog:
         self.leader_epoch = 0
         self._files = OpenFiles() if files is None else files
         self._segments: list[Segment] = []
+        self._created = os.path.lexists(folder)
+        if not self._created:
+            self._active = Segment(folder, 0, write=write)
+            self._segments, self._noted, self.torn_tail = [self._active], None, None
+            self._start = 0
+            return
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             opened = open_segments(folder, write)
             self._segments, self._noted, self.torn_tail = opened.segments, opened.manifest, opened.torn
             self._active = self._segments[-1]
             self._start = min(opened.start_offset, self._active.end_offset)
-            created = not self._active.path.exists()
-            self._active.open_for_append()
-            self._files.use(self._active)
-            if created:
-                self._noted = Manifest(self._start, (self._active.listed,))
-                write_manifest(folder, self._noted, durable=False)
-                sync_folder(folder)
+            self._open_active()
             self._note()
         except OSError as error:
             for segment in self._segments:
                 self._close(segment)
             raise _os_error(folder, "opened", error) from None
+
+    def create(self) -> None:
+        """Create the folder of a log that has none yet; StorageError."""
+        if self._created:
+            return
+        try:
+            self.folder.mkdir(parents=True)
+            try:
+                self._open_active()
+            except OSError:
+                self._close(self._active)
+                shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise _os_error(self.folder, "created", error) from None
+        self._created = True
+
+    def _open_active(self) -> None:
+        """Open the file of the active segment, which is created and listed if missing; raise OSError."""
+        missing = not self._active.path.exists()
+        self._active.open_for_append()
+        self._files.use(self._active)
+        if missing:
+            self._noted = Manifest(self._start, (self._active.listed,))
+            write_manifest(self.folder, self._noted, durable=False)
+            if self._fsync:
+                sync_folder(self.folder)
+                sync_folder(self.folder.parent)
 
     @property
     def start_offset(self) -> int:
@@ -120,6 +151,7 @@ class PartitionLog:
     def _add(self, raw: bytes, placed: list[Placed]) -> None:
         if self._refusal is not None:
             raise StorageError(f"{self.folder} takes no more appends: {self._refusal}", hint=_REOPEN)
+        self.create()
         active = self._active
         if active.size and (
             active.size + len(raw) > self.segment_bytes
@@ -261,7 +293,7 @@ class PartitionLog:
         self.segment_bytes, self._fsync = segment_bytes, fsync
 
     def close(self, *, gone: bool = False) -> None:
-        noting = self._refusal is None and not gone
+        noting = self._created and self._refusal is None and not gone
         self._refusal = self._refusal or "it is closed"
         if noting:
             # The next open makes indexes again from the log: a full disk must not fail a shutdown.

@@ -300,6 +300,8 @@ class Segment:
     def batches(self, offset: int) -> Iterator[Batch]:
         """Yield the verified batches that end at or behind `offset`; StorageError where one is damaged."""
         position, size, due, end = self.position_of(offset), self.size, self.base_offset, self.end_offset
+        if position == size:
+            return  # a log without records may have no file yet
         digest, found = None if position else self.digest, 0
         try:
             for at, batch in scan(self.path, position, size):

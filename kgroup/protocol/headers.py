@@ -7,10 +7,10 @@ can read it from a request whose version it does not know (KIP-482).
 import struct
 
 from kgroup.domain import value
-from kgroup.errors import DecodeError
+from kgroup.errors import ConfigError, DecodeError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.primitives import read_uvarint, short
-from kgroup.protocol.registry import header_versions, request_class, response_class_at
+from kgroup.protocol.registry import header_versions, name_of, request_class, response_class_at
 
 MAX_TAGS = 1 << 16
 
@@ -62,6 +62,13 @@ class RequestHeader:
         except DecodeError as error:
             raise DecodeError(f"request header: {error.message}") from None
         return cls(key, version, correlation, client_id), pos
+
+
+def unsendable(request: Message, error: ValueError) -> ConfigError:
+    """Return the error for a request whose values the protocol has no room for, from the codec's."""
+    return ConfigError(
+        f"{name_of(request.API)} cannot be sent: {error}", "a name has at most 32767 bytes of UTF-8"
+    )
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -1,11 +1,14 @@
 """A whole cluster in one process: topics and their logs, the shards of `__consumer_offsets`, placement."""
 
 import logging
+import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
@@ -25,7 +28,7 @@ from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.runtime.credentials import Credentials
-from kgroup.runtime.partition_folders import all_there, discard, open_partition
+from kgroup.runtime.partition_folders import all_there, discard, ensure_room, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
@@ -34,6 +37,10 @@ from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 
+CLOSING_S = 1.0
+"""How long the end of a cluster may take."""
+REMOVED_AT_ONCE = 100
+"""Folders of deleted partitions, before the loop has its turn."""
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
@@ -60,7 +67,9 @@ class Cluster:
         kafka: Release = NEWEST,
     ) -> None:
         if brokers < 1:
-            raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
+            raise ConfigError(
+                f"a cluster needs at least one broker, not {brokers}", "give a number from 1 on"
+            )
         self.brokers = brokers
         self.kafka = kafka
         static, self.group_config = read_settings(config or {}, kafka)
@@ -74,6 +83,9 @@ class Cluster:
         self._placed: dict[tuple[str, int], Placement] = {}
         self._changes: Changes | None = None
         self._damaged: dict[tuple[str, int], DamagedLog] = {}
+        self._doomed: dict[tuple[str, int], None] = {}  # folders of deleted topics, to be removed
+        self.later: Callable[[Callable[[], None]], None] | None = None
+        """Calls back in a later turn of the loop; None where nobody else waits."""
         self.torn_tails = 0
         self.shards: list[Shard | None] = []
         self.counters = Counters()
@@ -190,7 +202,10 @@ class Cluster:
         try:
             with self.catalog.together():
                 yield changes.replies
+                ensure_room(self.folder, len(changes.created))
                 remove_partitions(self.folder, changes.created)
+                for each in changes.created:
+                    self._doomed.pop(each, None)
         finally:
             self._changes = None
         self._apply(changes)
@@ -203,7 +218,7 @@ class Cluster:
             opened = self._logs.pop(where, None)
             if opened is not None:
                 opened.close(gone=True)
-        discard(self.folder, changes.deleted)
+        self._doom((name, p) for name, count in changes.deleted.items() for p in range(count))
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:
@@ -219,6 +234,27 @@ class Cluster:
         if changes.of_topics:
             changes.replies += self._topics_changed()
 
+    def _doom(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Have the folders of deleted partitions removed."""
+        under_way = bool(self._doomed)
+        self._doomed |= dict.fromkeys(partitions)
+        if not under_way:
+            self._discard()
+
+    def _discard(self) -> None:
+        """Remove folders of deleted topics, some now and the others in later turns."""
+        while self._doomed:
+            self._discard_some()
+            if self._doomed and self.later is not None:
+                self.later(self._discard)
+                return
+
+    def _discard_some(self) -> None:
+        some = list(islice(self._doomed, REMOVED_AT_ONCE))
+        for each in some:
+            del self._doomed[each]
+        discard(self.folder, some)
+
     def size_of(self, topic: str, partition: int) -> int:
         """Return the bytes of a partition's segments, 0 if nothing was ever written. Raise OSError."""
         opened = self._logs.get((topic, partition))
@@ -226,7 +262,11 @@ class Cluster:
             return opened.size
         if self.folder is None:
             return 0
-        return sum(path.stat().st_size for path in (self.folder / f"{topic}-{partition}").glob("*.log"))
+        try:
+            with os.scandir(self.folder / f"{topic}-{partition}") as files:
+                return sum(file.stat().st_size for file in files if file.name.endswith(".log"))
+        except FileNotFoundError:
+            return 0
 
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
         """Create a new topic; return replies to answers that waited for it."""
@@ -324,8 +364,15 @@ class Cluster:
         self._release()
 
     def _release(self) -> None:
-        for opened in self._logs.values():
-            opened.close()
+        ends = monotonic() + CLOSING_S
+        # To note what a log holds, a few writes have to reach the disk. The logs of state come first; those
+        # that do not get their turn in time are read again when they are opened, as after a kill.
+        for _, opened in sorted(self._logs.items(), key=lambda each: each[0][0] not in INTERNAL_TOPICS):
+            opened.close(gone=monotonic() > ends)
+        while self._doomed and monotonic() < ends:
+            self._discard_some()
+        if self._doomed:
+            log.warning("%d folders of deleted partitions are still there", len(self._doomed))
         self._logs.clear()
         self.shards = []
         if self._directory is not None:
@@ -385,6 +432,8 @@ class Cluster:
             there = topic in self.catalog.settled
             folder = self.folder / f"{topic}-{partition}"
             opened = open_partition(folder, settings, self._files, was_there=there)
+            if topic in INTERNAL_TOPICS:  # a folder of these that is missing later is damage
+                opened.create()
         except DamagedLog as error:
             self._damaged[topic, partition] = error
             if topic not in INTERNAL_TOPICS:  # the loaders of these log it themselves

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from kgroup.coordinator.config import whole_number
 from kgroup.errors import ConfigError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -28,7 +29,8 @@ class Kind:
 
 def _int(text: str, kind: Kind) -> int:
     try:
-        value = int(text)
+        # As Java reads it: int() reads 1_0 as 10.
+        value = whole_number(text, -(1 << 63), (1 << 63) - 1)
     except ValueError:
         raise ConfigError(f"{kind.key}={text} is not a whole number") from None
     if not kind.low <= value <= kind.high:

@@ -28,6 +28,7 @@ from kgroup.scenario.forms import (
     read_fields,
     written,
 )
+from kgroup.text_files import LARGEST_GENERATED, load_yaml, read_text
 
 VERSION = 1
 UNKNOWN = "unknown"
@@ -202,20 +203,15 @@ class Recorded:
 def read_scenario(path: Path) -> Recorded:
     """Return the scenario in a file (docs/testing.md); ConfigError says what would be right."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read scenario {path}: {error}", _WRITE_ONE) from None
+        text = read_text(path, f"scenario {path}", largest=LARGEST_GENERATED)
+    except ConfigError as error:
+        raise ConfigError(error.message, _WRITE_ONE) from None
     return scenario_in(text, f"scenario {path}")
 
 
 def scenario_in(text: str, where: str) -> Recorded:
     """Return the scenario in a file's text; errors name it `where`."""
-    import yaml
-
-    try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"cannot read {where}: {error}", _WRITE_ONE) from None
+    document = load_yaml(text, where, hint=_WRITE_ONE)
     if not isinstance(document, Mapping) or "group" not in document:
         plan = isinstance(document, Mapping) and "steps" in document
         raise ConfigError(

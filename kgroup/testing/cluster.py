@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from kgroup.arguments import checked
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, Release
 from kgroup.security.acls import Acl
@@ -26,7 +27,7 @@ DEFAULTS = {
     "offsets.topic.num.partitions": "5",
     **{
         f"group.{kind}.{name}": text
-        for kind in ("consumer", "streams")
+        for kind in ("consumer", "share", "streams")
         for name, text in (
             ("heartbeat.interval.ms", "100"),
             ("min.heartbeat.interval.ms", "100"),
@@ -63,6 +64,7 @@ class Cluster(Verbs):
     Its functions may be called from any thread, and from a coroutine: the brokers run in another thread.
     """
 
+    @checked
     def __init__(
         self,
         topics: Mapping[str, int] | Sequence[str] = (),
@@ -74,11 +76,9 @@ class Cluster(Verbs):
         kafka: str = str(NEWEST),
         timeout_s: float = 30.0,
     ) -> None:
-        if isinstance(topics, str):
-            raise ConfigError(f"topics={topics!r} is one text", f"write topics=[{topics!r}]")
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
         for name, partitions in self._topics.items():
-            if not isinstance(partitions, int) or partitions < 1:
+            if partitions < 1:
                 raise ConfigError(
                     f"topic {name} cannot have {partitions!r} partitions", "give a number from 1 on"
                 )
@@ -114,6 +114,7 @@ class Cluster(Verbs):
         """The address of each broker, by node id."""
         return tuple(self.bootstrap.split(","))
 
+    @checked
     def client(self, user: str | None = None, mechanism: str = "PLAIN") -> dict[str, str]:
         """Return the properties for a client of librdkafka, as `user` if the cluster has users.
 
@@ -247,8 +248,6 @@ def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iter
 
     if user not in users:
         raise ConfigError(f"acls names {user!r}, who is not in users", f"users has {', '.join(users)}")
-    if isinstance(texts, str):
-        raise ConfigError(f"the rules of {user} are one text", f"write a list: [{texts!r}]")
     for text in texts:
         match = _RULE.fullmatch(text.strip())
         kind = match[2].lower() if match else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kgroup.arguments import checked
 from kgroup.errors import FaultUnused, TimedOut
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Fault:
         """How many requests the rules will still act on; -1 if one of them has no limit."""
         return self._serving.do(lambda: self._set.left)
 
+    @checked
     def wait(self, hits: int = 1, *, timeout_s: float = 30.0) -> tuple[Hit, ...]:
         """Return `fired` once it has so many requests; TimedOut says how many there were."""
         control = self._serving.control

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 
 from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
-from kgroup.durations import parse_duration
+from kgroup.arguments import checked
+from kgroup.durations import duration_with_unit
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Verbs(Kafka):
         """Return the time of the brokers, in ms since 1970, UTC; it never goes back."""
         return self._running().cluster.clock.now_ms()
 
+    @checked
     def advance(
         self,
         by: str | timedelta,
@@ -78,18 +80,18 @@ class Verbs(Kafka):
         expire. A member that is connected and not frozen counts as having sent its heartbeats, and gets
         `patience`, in real time, for what a rebalance waits for; "silent" lets all sessions expire.
         """
-        if others not in ("kept", "silent"):
-            raise ConfigError(f"others={others!r} is neither 'kept' nor 'silent'")
         serving = self._running()
         by_ms, patience_s = int(_seconds(by) * 1000), _seconds(patience)
         keep = others == "kept"
         return serving.call(serving.control.advance(by_ms, keep=keep, patience_s=patience_s))
 
+    @checked
     def expire(self, member: str, *, group: str | None = None) -> str:
         """Expire a member's session now, without moving time; return its member id."""
         serving = self._running()
         return serving.do(lambda: serving.control.expire(member, group)).member_id
 
+    @checked
     def freeze(self, member: str, *, group: str | None = None) -> str:
         """Hold back everything that a member sends to its coordinator; return its member id.
 
@@ -98,11 +100,13 @@ class Verbs(Kafka):
         serving = self._running()
         return serving.do(lambda: serving.control.freeze(member, group)).member_id
 
+    @checked
     def thaw(self, member: str, *, group: str | None = None) -> str:
         """Serve a frozen member again, first what it has sent meanwhile; return its member id."""
         serving = self._running()
         return serving.do(lambda: serving.control.thaw(member, group)).member_id
 
+    @checked
     def fault(self, *rules: Mapping[str, object], must_fire: bool = False, **rule: Unpack[Fields]) -> Fault:
         """Make brokers answer wrongly, late or not at all; return the requests that this met.
 
@@ -137,6 +141,7 @@ class Verbs(Kafka):
             fault.remove()
         self._faults.clear()
 
+    @checked
     def stop_broker(self, node: int) -> None:
         """Stop a broker: its address refuses connections, and brokers with a replica lead instead.
 
@@ -145,26 +150,31 @@ class Verbs(Kafka):
         serving = self._running()
         serving.do(lambda: serving.control.brokers.stop(node))
 
+    @checked
     def start_broker(self, node: int) -> None:
         """Start a broker again, at its address; leaders stay where they are by now."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.start(node))
 
+    @checked
     def freeze_broker(self, node: int) -> None:
         """Answer nothing that is sent to a broker, as if its process were stopped; deadlines go on."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.freeze(node))
 
+    @checked
     def thaw_broker(self, node: int) -> None:
         """Answer what was sent to a frozen broker meanwhile, and what is sent from now on."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.thaw(node))
 
+    @checked
     def move(self, topic: str, partition: int, node: int) -> None:
         """Make a broker the leader of a partition, in a new epoch."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.move(topic, partition, node))
 
+    @checked
     def move_coordinator(
         self, group: str, node: int | None = None, *, loading: str | timedelta = "0s"
     ) -> int:
@@ -177,6 +187,7 @@ class Verbs(Kafka):
         loading_ms = int(_seconds(loading) * 1000)
         return serving.do(lambda: serving.control.brokers.move_coordinator(group, node, loading_ms))
 
+    @checked
     def until_stable(
         self, group: str, *, members: int | None = None, timeout_s: float = 30.0
     ) -> GroupDescription:
@@ -189,6 +200,7 @@ class Verbs(Kafka):
             raise TimedOut(why, self.last_events(group))
         return self.describe(group)
 
+    @checked
     def until(self, condition: Callable[[], T], *, group: str | None = None, timeout_s: float = 30.0) -> T:
         """Return what `condition` returns once that is true; TimedOut with the history of `group`.
 
@@ -204,6 +216,7 @@ class Verbs(Kafka):
             time.sleep(LOOK_S)
         return found
 
+    @checked
     def play(
         self,
         scenario: str | Path,
@@ -251,6 +264,7 @@ class Verbs(Kafka):
             raise TimedOut(error.message, self.last_events(play.group_id)) from None
         return self.history(play.group_id)
 
+    @checked
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
         """Return the groups with an event at that time or later, also deleted ones and those with none."""
         listed = [group.group_id for group in self.groups()]
@@ -263,9 +277,7 @@ class Verbs(Kafka):
 
 def _seconds(duration: str | timedelta) -> float:
     if isinstance(duration, str):
-        return parse_duration(duration)
-    if not isinstance(duration, timedelta):
-        raise ConfigError(f"{duration!r} is not a duration", 'write "45s", or timedelta(seconds=45)')
+        return duration_with_unit(duration)
     if duration < timedelta():
         raise ConfigError(f"{duration} is not a duration", "time only goes forward")
     return duration.total_seconds()

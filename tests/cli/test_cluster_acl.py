@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.domain import Document
@@ -32,6 +33,23 @@ def acls(told: Ran, command: str, code: ExitCode = ExitCode.OK) -> list[Document
     jsonschema.validate(told.document, schema_for(command))
     found: list[Document] = told.document["data"]["acls"]
     return found
+
+
+def test_a_rule_that_is_there_is_unchanged_and_not_taken_away_by_the_undo(
+    kgroup: Kgroup, where: tuple[str, ...]
+) -> None:
+    add = ("cluster", "acl", "add", *RULE, *where)
+    assert kgroup(*add, "--topic", "t").code == 0
+    entries = len(Journal.default().entries())
+    again = kgroup(*add, "--topic", "t")
+    assert again.out.startswith("0 access rule(s) added, 1 unchanged")
+    assert "undo" not in again.out
+    assert len(Journal.default().entries()) == entries
+    both = kgroup(*add, "--topic", "t", "--group", "g")
+    (undo,) = [line for line in both.out.splitlines() if line.startswith("undo: ")]
+    assert "--group g" in undo
+    told = kgroup(*add, "--topic", "t", "-o", "json").data
+    assert (told["journal_id"], [each["name"] for each in told["unchanged"]]) == (None, ["t"])
 
 
 def test_added_listed_and_removed(kgroup: Kgroup, where: tuple[str, ...]) -> None:

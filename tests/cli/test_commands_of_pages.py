@@ -72,11 +72,11 @@ ENDS = {
 BEFORE = {
     "kgroup remove-members --plan": ["kgroup remove-members orders --host '*' --plan-out plan.json"],
     "kgroup offsets import orders.json": ["kgroup offsets export orders -o json > orders.json"],
-    "kgroup delete --restore": ["kgroup delete old-group --export old-group.json --execute"],
+    "kgroup delete --restore": ["kgroup delete old-group --export old-group.json --execute --yes"],
     "kgroup reset-offsets --undo": [
-        "kgroup reset-offsets orders --topic orders --to-latest --execute --reason 'to be taken back'"
+        "kgroup reset-offsets orders --topic orders --to-current --execute --reason 'to be taken back'"
     ],
-    "kgroup journal": ["kgroup reset-offsets orders --topic orders --to-latest --execute"] * 12,
+    "kgroup journal": ["kgroup reset-offsets orders --topic orders --to-current --execute"] * 12,
     "kgroup cluster user list alice bob": [
         f"kgroup cluster user add {user} --password-file alice.txt -b broker:9092"
         for user in ("alice", "bob")

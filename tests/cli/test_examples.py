@@ -32,13 +32,18 @@ def group(cluster):
 
 
 @pytest.fixture
-def script(cluster, tmp_path):
-    """Runs an example with kgroup and this Python on the PATH."""
-    environment = {
+def environment(cluster, tmp_path):
+    """kgroup and this Python on the PATH, and folders of its own."""
+    return {
         **{name: str(tmp_path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")},
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "KGROUP_BOOTSTRAP_SERVER": cluster.bootstrap,
     }
+
+
+@pytest.fixture
+def script(environment, tmp_path):
+    """Runs an example."""
 
     def call(name, *argv, **more):
         return subprocess.run(
@@ -68,8 +73,20 @@ def test_replay_since_and_back(script, cluster, group, on_cluster):
 def test_replay_since_of_an_active_group(script, cluster, group):
     cluster.classic_group(group, group, {"i-0": [0]})
     done = script("replay-since.sh", group, group, "PT2H", "why", WAIT="3s")
-    assert done.returncode == 4
+    assert (done.returncode, "is still Stable" in done.stderr) == (7, True)
     assert offsets(cluster, group) == {(group, 0): 3}
+
+
+def test_replay_since_waits_for_the_readers(environment, cluster, group, on_cluster):
+    cluster.classic_group(group, group, {"i-0": [0]})
+    argv = [EXAMPLES / "replay-since.sh", group, group, "PT2H30M", "why"]
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        # The plan is refused; then it waits.
+        assert any(f"for {group} to be empty" in line for line in process.stderr)
+        assert on_cluster("remove-members", group, "--all", "--execute").code == 0
+        process.stderr.read()
+    assert process.returncode == 0
+    assert offsets(cluster, group) == {(group, 0): 1}
 
 
 def test_lag_alert(script, cluster, group):
@@ -111,7 +128,7 @@ def test_blue_green(script, cluster, group, tmp_path):
     assert not list(third.iterdir())
 
 
-def test_delete_stale_groups(script, cluster, group, tmp_path):
+def test_delete_stale_groups(script, environment, cluster, group, tmp_path):
     before = committed(cluster, group)
     assert "nothing to delete" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
     done = script("delete-stale-groups.sh", f"{group}*", "1ms", str(tmp_path))
@@ -120,6 +137,17 @@ def test_delete_stale_groups(script, cluster, group, tmp_path):
     (file,) = tmp_path.glob("deleted-*.json")
     (kept,) = json.loads(file.read_text())["data"]["groups"]
     assert kept["offsets"][0]["committed_offset"] == before[group, 0][0]
+    # Twice in one second, and in the same millisecond: each has an export of its own.
+    for more in ("b", "c"):
+        commit_fully(cluster, f"{group}-{more}", group, {0: (1, 0, "")})
+    (at := tmp_path / "bin").mkdir()
+    (at / "date").write_text("#!/bin/sh\necho 20261127T000000Z\n")
+    (at / "date").chmod(0o755)
+    frozen = {"PATH": f"{at}:{environment['PATH']}"}
+    for more in ("b", "c"):
+        done = script("delete-stale-groups.sh", f"{group}-{more}", "1ms", str(tmp_path), **frozen)
+        assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("deleted-*.json"))) == 3
 
 
 def test_after_rollout(script, cluster, group):

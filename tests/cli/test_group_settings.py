@@ -38,6 +38,26 @@ def test_set_get_and_unset(on_cluster, group):
     assert session(on_cluster, group) == default
 
 
+def test_the_same_change_again_is_unchanged(on_cluster, group):
+    beat = "consumer.heartbeat.interval.ms"
+    argv = ("config", "set", group, f"{SESSION}=60000", "--execute")
+    assert on_cluster(*argv).code == ExitCode.OK
+    again = document(on_cluster(*argv, "-o", "json"), "config set")
+    assert (again["executed"], again["journal_id"]) == (False, None)
+    assert [row["result"] for row in again["settings"]] == ["unchanged"]
+    told = on_cluster(*argv)
+    assert (told.code, told.out.splitlines()[-1]) == (ExitCode.OK, "Nothing to do.")
+    assert len(Journal.default().entries()) == 1
+    both = document(on_cluster(*argv, f"{beat}=6000", "-o", "json"), "config set")
+    assert [(row["setting"], row["result"]) for row in both["settings"]] == [
+        (SESSION, "unchanged"),
+        (beat, "done"),
+    ]
+    assert list(Journal.default().find("LAST").plan["settings"]) == [beat]
+    unset = ("config", "set", f"{group}-b", "--unset", SESSION, "--execute", "-o", "json")
+    assert document(on_cluster(*unset), "config set")["journal_id"] is None
+
+
 def test_the_other_order_of_words(on_cluster, group):
     assert on_cluster("config", group, "get").out == on_cluster("config", "get", group).out
     assert on_cluster("config", group, "set", f"{SESSION}=50000", "--execute").code == ExitCode.OK

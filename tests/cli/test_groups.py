@@ -181,7 +181,7 @@ class TestConsumerProtocol:
         gone = cluster.consumer_member("pay-2", "orders", "q-0")
         cluster.consumer_member("pay-2", "orders", "q-1")
         cluster.leave_for_now("pay-2", gone, "q-0")
-        ran = run("remove-members", "pay-2", "--left-only", "--execute", "-o", "json")
+        ran = run("remove-members", "pay-2", "--left-only", "--execute", "--yes", "-o", "json")
         found = document(ran, "remove-members")
         assert [(i["instance_id"], i["result"]) for i in found["data"]["items"]] == [("q-0", "removed")]
         assert found["data"]["plan"]["valid_while"].keys() == {"group_epoch"}

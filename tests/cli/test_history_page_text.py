@@ -25,6 +25,38 @@ def test_a_name_that_means_something_in_a_script_element_does_not_blank_the_page
     assert [group["name"] for group in json.loads(data[1])["groups"]] == [name]
 
 
+def test_a_page_shows_no_control_character_and_is_its_owners_alone(
+    cluster: Client, on_cluster: Kgroup, tmp_path: Path
+) -> None:
+    name = "page-\u202egnp.exe\x9b31m\x1b[2J"
+    cluster.commit(name, "orders", {0: 1})
+    history, plans, costs = (tmp_path / page for page in ("history.html", "plans.html", "costs.html"))
+    assert on_cluster("replay-log", name, "--html", str(history)).code == 0
+    on_cluster("upgrade", "plan", "page-*", "--html", str(plans))
+    assert on_cluster("simulate", "--members", "2", "--partitions", "2", "--html", str(costs)).code == 0
+    for page in (history, plans, costs):
+        text = page.read_text(encoding="utf-8")
+        assert [c for c in text if not c.isprintable() and c != "\n"] == []
+        assert page.stat().st_mode & 0o777 == 0o600
+    for page in (history, plans):
+        data = re.search(r'type="application/json">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+        assert data is not None
+        shown = json.dumps(json.loads(data[1]), ensure_ascii=False)
+        assert json.dumps(r"page-\u202egnp.exe\x9b31m\x1b[2J") in shown
+
+
+def test_a_scenario_replaces_no_file(cluster: Client, on_cluster: Kgroup, tmp_path: Path) -> None:
+    cluster.commit("told-once", "orders", {0: 1})
+    path = tmp_path / "incident.yaml"
+    argv = ("replay-log", "told-once", "--scenario", str(path))
+    assert on_cluster(*argv).code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("edited by hand")
+    again = on_cluster(*argv)
+    assert (again.code, "is there already" in again.err) == (1, True)
+    assert path.read_text() == "edited by hand"
+
+
 def test_moments_stay_in_one_piece_at_100_columns() -> None:
     from kgroup.cli.output.tables import Column, Table, folded_lines
 

@@ -8,11 +8,12 @@ import pytest
 
 from kgroup.cli.output.times import parse_span
 from kgroup.domain import offsets_partition_of
+from kgroup.durations import iso
 from kgroup.errors import ConfigError, ErrorCode, Unreachable
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.sources.capture import PartitionCapture
 from kgroup.history.sources.live import LiveTopic
-from kgroup.protocol.batches import with_base_offset
+from kgroup.protocol.batches import with_base_offset, with_max_timestamp
 from tests.cli.conftest import Kgroup
 from tests.cli.live import Client
 
@@ -20,6 +21,7 @@ INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 UPGRADE = INCIDENTS / "upgrade-and-back"
 SEGMENT = next(UPGRADE.rglob("*.log"))
 GROUP = "upgrade-and-back.2"
+LAST = list(Scanner("x").headers(SEGMENT.read_bytes(), True))[-1].last_offset
 AT_0113 = 1_795_309_980_000  # 2026-11-22T01:13:00Z
 
 
@@ -117,6 +119,76 @@ def test_copies_that_part_later_are_told_apart(kgroup: Kgroup, tmp_path: Path) -
     (there / SEGMENT.name).write_bytes(whole + last)
     ran = kgroup("replay-log", "--files", str(tmp_path))
     assert ran.code == 2 and "different records at offset 31" in ran.err
+
+
+def test_copies_of_one_cluster_that_part_are_read_and_what_was_lost_is_named(
+    kgroup: Kgroup, tmp_path: Path
+) -> None:
+    """After an unclean election the old leader's folder has records that the cluster has no more."""
+    here, there = two_folders(tmp_path, "one", "two")
+    for folder in (here, there):
+        (folder.parent / "meta.properties").write_text("version=1\ncluster.id=A\n")
+    whole = SEGMENT.read_bytes()
+    headers = list(Scanner("x").headers(whole, True))
+    cut, end = headers[3].position, headers[3].base_offset
+    for file in there.iterdir():
+        file.unlink()
+    (there / SEGMENT.name).write_bytes(whole[:cut] + with_base_offset(whole[: headers[0].end], end, 99))
+    for command in (("replay-log",), ("blame", GROUP), ("replay-log", "--raw"), ("offsets-topic", "stats")):
+        ran = kgroup(*command, "--files", str(tmp_path))
+        assert ran.code == 5, command
+        assert f"not read: {LAST - end + 1} records in offsets {end} to {LAST}" in ran.err + ran.out
+    errors = kgroup("replay-log", "--files", str(tmp_path), "-o", "json").document["errors"]
+    assert [(error["item"], error["code"]) for error in errors] == [(str(here / SEGMENT.name), "NOT_SEEN")]
+
+
+def test_a_capture_and_the_compacted_folder_of_its_broker_tell_what_the_capture_tells(
+    kgroup: Kgroup, tmp_path: Path
+) -> None:
+    whole = SEGMENT.read_bytes()
+    PartitionCapture.resume(tmp_path / "all" / "capture" / "__consumer_offsets-6").append(whole)
+    folder = tmp_path / "all" / "broker" / "__consumer_offsets-6"
+    folder.mkdir(parents=True)
+    headers = list(Scanner("x").headers(whole, True))
+    kept = [whole[h.position : h.end] for h in (headers[0], *headers[-2:])]
+    later = with_base_offset(kept[0], LAST + 1, 0)
+    (folder / SEGMENT.name).write_bytes(b"".join([*kept, later]))
+    alone = kgroup("replay-log", "--files", str(tmp_path / "all" / "capture"), "-o", "ndjson").out
+    both = kgroup("replay-log", "--files", str(tmp_path / "all"), "-o", "ndjson")
+    assert both.code == 0 and both.out.startswith(alone.rstrip("\n").rpartition("\n")[0])
+
+
+def test_a_moment_before_the_log_begins_is_unknown_and_not_empty(kgroup: Kgroup, tmp_path: Path) -> None:
+    whole = SEGMENT.read_bytes()
+    first = list(Scanner("x").headers(whole, True))[3]
+    tail = tmp_path / "__consumer_offsets-6" / f"{first.base_offset:020d}.log"
+    tail.parent.mkdir()
+    tail.write_bytes(whole[first.position :])
+    for at in ("2026-01-01", str(first.base_offset - 1)):
+        for names in ((), (GROUP,), ("none",)):
+            ran = kgroup("replay-log", *names, "--files", str(tail), "--at", at, "-o", "json")
+            assert ran.code == 5 and ran.document["data"]["groups"] == []
+            assert [error["code"] for error in ran.document["errors"]] == ["NOT_SEEN"]
+            assert f"begins at offset {first.base_offset} (" in ran.err
+    ran = kgroup("replay-log", "--files", str(SEGMENT), "--at", "2026-01-01", "-o", "json")
+    assert ran.code == 0, "this log begins with the topic: there was nothing"
+    assert kgroup("replay-log", GROUP, "--files", str(tail), "--at", "2100-01-01").code == 0
+
+
+def test_a_batch_with_a_time_to_come_hides_nothing_of_the_state(kgroup: Kgroup, tmp_path: Path) -> None:
+    whole = SEGMENT.read_bytes()
+    headers = list(Scanner("x").headers(whole, True))
+    ahead, end = headers[1], headers[-1].max_timestamp_ms
+    file = tmp_path / SEGMENT.parent.name / SEGMENT.name
+    file.parent.mkdir()
+    wrong = with_max_timestamp(whole[ahead.position : ahead.end], 4_070_908_800_000)
+    file.write_bytes(whole[: ahead.position] + wrong + whole[ahead.end :])
+    at = str(iso(end))
+    ran = kgroup("replay-log", "--files", str(file), "--at", at, "-o", "json")
+    expected = kgroup("replay-log", "--files", str(SEGMENT), "--at", at, "-o", "json").document["data"]
+    assert ran.document["data"]["groups"] == expected["groups"]
+    assert "times go back: 1 batch that is stamped later comes before" in ran.err
+    assert f"at offset {ahead.base_offset} (2099-01-01" in ran.err
 
 
 LOST = "group-of-a-lost-partition"

@@ -10,7 +10,9 @@ from kgroup.cli.exit_codes import ExitCode
 def joined(on_cluster, *argv):
     """A run that came to its assignment: a busy machine needs more than the second that others do."""
     for seconds in (1, 10, 100):
-        ran = on_cluster("member", "run", *argv, "--topic", "orders", "--for", f"{seconds}s", "-o", "ndjson")
+        ran = on_cluster(
+            "member", "run", *argv, "--topic", "orders", "--stop-after", f"{seconds}s", "-o", "ndjson"
+        )
         assert ran.code == 0, ran.err
         if '"assigned"' in ran.out:
             return ran

@@ -62,7 +62,7 @@ def test_nobody_coordinates_there(kgroup, served):
     """LC-77: it looks for ever, and having found nothing at its end is no success."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    ran, events = _events(kgroup, (served[0], f"127.0.0.1:{port}", None), "g", "--for", "1s")
+    ran, events = _events(kgroup, (served[0], f"127.0.0.1:{port}", None), "g", "--stop-after", "1s")
     assert ran.code == ExitCode.UNREACHABLE
     assert "none of 1 brokers can be asked" in ran.err
     assert [e["event"] for e in events] == ["left"]

@@ -59,7 +59,8 @@ class TestExportAndImport:
 
     def test_csv_into_a_group_named_here(self, on_cluster, cluster, group, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"topic,partition,offset\n{group},0,9\n"))
-        assert on_cluster("offsets", "import", "-", "--to", f"{group}-n", "--execute").code == ExitCode.OK
+        argv = ("offsets", "import", "-", "--to", f"{group}-n", "--create", "--execute")
+        assert on_cluster(*argv).code == ExitCode.OK
         assert offsets(cluster, f"{group}-n") == {(group, 0): 9}
 
     def test_a_file_that_names_no_group_says_how_to_name_it(self, on_cluster, tmp_path):
@@ -71,7 +72,7 @@ class TestExportAndImport:
     def test_what_does_not_exist_is_named_before_anything_is_done(self, on_cluster, cluster, group, tmp_path):
         file = tmp_path / "plan.csv"
         file.write_text(f"{group},2,0\n{group},7,5\nno-such-topic,0,5\n")
-        argv = ("offsets", "import", str(file), "--to", f"{group}-x")
+        argv = ("offsets", "import", str(file), "--to", f"{group}-x", "--create")
         data = document(on_cluster(*argv, "-o", "json"), "offsets import", ExitCode.PARTIAL)
         told = {(i["topic"], i["partition"]): (i["result"], i["error_code"]) for i in data["items"]}
         assert told == {
@@ -83,6 +84,16 @@ class TestExportAndImport:
         assert offsets(cluster, f"{group}-x") == {}
         assert on_cluster(*argv, "--execute").code == ExitCode.PARTIAL
         assert offsets(cluster, f"{group}-x") == {(group, 2): 0}
+
+    @pytest.mark.parametrize("number", ["1.9", '"1"', "true", "1e400", str(2**63)])
+    @pytest.mark.parametrize("field", ["partition", "committed_offset"])
+    def test_numbers_that_are_none(self, on_cluster, tmp_path, field, number):
+        row = {"topic": '"t"', "partition": "0", "committed_offset": "1"} | {field: number}
+        text = ", ".join(f'"{name}": {value}' for name, value in row.items())
+        file = tmp_path / "f"
+        file.write_text(f'{{"groups": [{{"group_id": "g", "offsets": [{{{text}}}]}}]}}')
+        told = on_cluster("offsets", "import", str(file))
+        assert (told.code, "is not a committed offset" in told.err) == (ExitCode.USAGE, True)
 
     @pytest.mark.parametrize("text", ["", "a,b\n", "t,x,1\n", "{}", '{"data": {"groups": [{}]}}', "t,0,1\n"])
     def test_files_that_are_no_export(self, on_cluster, tmp_path, text):
@@ -149,14 +160,14 @@ class TestDeleteGroups:
         plan = document(on_cluster("delete", group, "-o", "json"), "delete")
         assert (results(plan), plan["executed"]) == ([(group, "planned")], False)
         assert committed(cluster, group) == before
-        ran = on_cluster("delete", group, "--export", file, "--execute", "-o", "json")
+        ran = on_cluster("delete", group, "--export", file, "--execute", "--yes", "-o", "json")
         data = document(ran, "delete")
         assert (results(data), data["export"]) == ([(group, "deleted")], file)
         assert committed(cluster, group) == {}
         assert document(on_cluster("delete", "--restore", file, "-o", "json"), "delete")["items"]
         assert on_cluster("delete", "--restore", file, "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
-        assert on_cluster("delete", group, "--execute", "-q").code == ExitCode.OK
+        assert on_cluster("delete", group, "--execute", "--yes", "-q").code == ExitCode.OK
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
 
@@ -164,15 +175,26 @@ class TestDeleteGroups:
         """It may be all that is left of another deletion."""
         (tmp_path / "kept.json").write_text("the only copy")
         before = committed(cluster, group)
-        ran = on_cluster("delete", group, "--export", str(tmp_path / "kept.json"), "--execute")
+        ran = on_cluster("delete", group, "--export", str(tmp_path / "kept.json"), "--execute", "--yes")
         assert ran.code == ExitCode.USAGE
         assert "kept.json exists, and a deletion overwrites no export" in ran.err
         assert (tmp_path / "kept.json").read_text() == "the only copy"
         assert committed(cluster, group) == before
 
+    def test_a_state_folder_that_cannot_be_made_refuses_the_deletion(
+        self, on_cluster, cluster, group, tmp_path, monkeypatch
+    ):
+        (tmp_path / "taken").write_text("a file")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "taken"))
+        before = committed(cluster, group)
+        ran = on_cluster("delete", group, "--execute")
+        assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+        assert f"cannot make {tmp_path / 'taken'}" in ran.err and "--export" in ran.err
+        assert committed(cluster, group) == before
+
     def test_item_by_item(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
-        ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "-o", "json")
+        ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "--yes", "-o", "json")
         data = document(ran, "delete", ExitCode.PARTIAL)
         assert results(data) == [
             (group, "deleted"),
@@ -180,8 +202,8 @@ class TestDeleteGroups:
             ("never-was", "not_found"),
         ]
         assert {e["code"] for e in ran.document["errors"]} == {"NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND"}
-        assert on_cluster("delete", f"{group}-busy", "--execute").code == ExitCode.REFUSED
-        assert on_cluster("delete", "never-was", "--execute").code == ExitCode.NOT_FOUND
+        assert on_cluster("delete", f"{group}-busy", "--execute", "--yes").code == ExitCode.REFUSED
+        assert on_cluster("delete", "never-was", "--execute", "--yes").code == ExitCode.NOT_FOUND
 
     def test_by_glob_and_age(self, on_cluster, cluster, group):
         cluster.commit(f"{group}-b", group, {0: 1})
@@ -218,8 +240,8 @@ class TestJournal:
 
     def test_entries_of_other_commands(self, on_cluster, kgroup, cluster, group):
         cluster.classic_group(f"{group}-m", group, {"i-0": [0]})
-        on_cluster("remove-members", f"{group}-m", "--all", "--execute")
-        on_cluster("delete", group, "--execute")
+        on_cluster("remove-members", f"{group}-m", "--all", "--execute", "--yes")
+        on_cluster("delete", group, "--execute", "--yes")
         entries = document(kgroup("journal", "list", "-o", "json"), "journal list")["entries"]
         assert [(e["command"], e["groups"]) for e in entries] == [
             ("delete", [group]),

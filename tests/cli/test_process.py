@@ -1,5 +1,6 @@
 """What only a process of its own shows: start-up imports, closed pipes, signals, completion."""
 
+import http.client
 import json
 import os
 import re
@@ -8,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -89,8 +91,10 @@ def test_a_closed_pipe_ends_quietly():
     assert process.wait(300) == 0
 
 
+IN_BASH = {"_KGROUP_COMPLETE": "bash"}
+
+
 def test_completion_asks_the_program(tmp_path):
-    environ = {**os.environ, "_KGROUP_COMPLETE": "complete_bash"}
     for words, offered in (
         ("kgroup expl", ["explain"]),
         ("kgroup explain FENCED_INST", ["FENCED_INSTANCE_ID"]),
@@ -98,20 +102,14 @@ def test_completion_asks_the_program(tmp_path):
         ("kgroup context u", ["use"]),
         ("kgroup remove-members --instance-", ["--instance-id"]),
     ):
-        count = len(words.split()) - 1
-        ran = run(env={**environ, "COMP_WORDS": words, "COMP_CWORD": str(count)})
+        ran = run(words, env={**os.environ, **IN_BASH})
         assert ran.stdout.split() == offered, words
 
 
 def _offered(environ, words, **more):
     """What is offered; asked again where that is nothing, as a TAB waits a second for the cluster at most."""
-    offered = (run(env={**os.environ, **environ, **_line(words), **more}).stdout.split() for _ in range(30))
+    offered = (run(words, env={**os.environ, **environ, **IN_BASH, **more}).stdout.split() for _ in range(30))
     return next(filter(None, offered), [])
-
-
-def _line(words):
-    count = len(words.split()) - (not words.endswith(" "))
-    return {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
 
 
 def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path):
@@ -139,10 +137,8 @@ def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path)
     kept.write_text(json.dumps({key: {**answer, "time": time.time()} for key, answer in answers.items()}))
     assert offered("kgroup list --topic complete-") == ["complete-me"]
     dead = {"KGROUP_BOOTSTRAP_SERVER": "127.0.0.1:1"}
-    assert (
-        run(env={**os.environ, **environ, **_line("kgroup list --topic complete-"), **dead}).stdout.split()
-        == []
-    )
+    unseen = run("kgroup list --topic complete-", env={**os.environ, **environ, **IN_BASH, **dead})
+    assert unseen.stdout == ""
     assert offered(f"kgroup -b {cluster.bootstrap} describe complete-g", **dead) == ["complete-group"]
     assert kept.stat().st_mode & 0o777 == 0o600
 
@@ -160,7 +156,7 @@ def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
     assert offered("kgroup replay-log --events rewound,rebalance-s") == ["rewound,rebalance-started"]
     assert offered("kgroup explain KG30") == [f"KG30{n}" for n in range(1, 10)]
     state = tmp_path / "state"
-    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--execute")
+    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--create", "--execute")
     changed = run(*reset, "-b", cluster.bootstrap, env={**os.environ, "XDG_STATE_HOME": str(state)})
     assert changed.returncode == 0, changed.stderr
     for words in ("kgroup journal show j-", "kgroup reset-offsets --undo j-"):
@@ -170,14 +166,9 @@ def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
 def test_completion_says_nothing_into_the_line_that_is_typed(tmp_path):
     """Not that no cluster is named, either: a folder that nobody serves offers nothing."""
     (tmp_path / "kgroup" / "cluster").mkdir(parents=True)
-    words = {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": "kgroup describe x", "COMP_CWORD": "2"}
     home = own_home.environment(tmp_path) | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    ran = run(env={**home, **words})
+    ran = run("kgroup describe x", env=home | IN_BASH)
     assert (ran.stdout.strip(), ran.stderr, ran.returncode) == ("", "", 0)
-
-
-def test_bash_takes_the_script():
-    subprocess.run(["bash", "-n", "completions/kgroup.bash"], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -323,6 +314,41 @@ def test_a_ready_file_is_there_while_clients_may_connect(tmp_path, kgroup):
         assert lines[-1] == f"kgroup: serving on {found['bootstrap']}\n"
         os.kill(found["pid"], 0)
         assert kgroup("list", "-b", found["bootstrap"]).code == 0
+    assert not ready.exists()
+
+
+def test_sigterm_ends_a_server_while_time_moves_far(tmp_path):
+    """With a deadline per ms, the move would take hours."""
+    ready = tmp_path / "at.json"
+    settings = ["--set", "offsets.retention.check.interval.ms=1", "--partitions", "1"]
+    argv = [*KGROUP, "serve", "--memory", "--port", "0", "--control", "0", "--ready-file", ready, *settings]
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        stack.callback(server.kill)
+        while not server.stdout.readline().startswith("kgroup: serving on"):
+            pass
+        found = json.loads(ready.read_text())
+        token = {"Authorization": f"Bearer {found['token']}"}
+        moving, asking = (
+            stack.enter_context(
+                closing(http.client.HTTPConnection(urlsplit(found["control"]).netloc, timeout=60))
+            )
+            for _ in range(2)
+        )
+
+        def now_ms():
+            asking.request("GET", "/now", headers=token)
+            return json.loads(asking.getresponse().read())["now_ms"]
+
+        began_ms = now_ms()
+        moving.request("POST", "/advance", json.dumps({"by": "300d"}), token)
+        while now_ms() < began_ms + 60_000:
+            pass
+        server.terminate()
+        _, err = server.communicate(timeout=60)
+        assert (server.returncode, err) == (0, "")
     assert not ready.exists()
 
 

@@ -104,7 +104,7 @@ class TestExecute:
         assert before.state == "Stable"
         ran = on_cluster(
             *("remove-members", "--group-id", group, "--group-instance-ids", "m-0,m-1"),
-            *("--zookeeper", "localhost:2181", "--broker", "1", "--execute", "-o", "json"),
+            *("--zookeeper", "localhost:2181", "--broker", "1", "--execute", "--yes", "-o", "json"),
         )
         assert results(document(ran)) == {"m-0": "removed", "m-1": "removed"}
         assert "--zookeeper and --broker are ignored" in ran.err
@@ -112,14 +112,16 @@ class TestExecute:
 
     def test_removal_starts_the_rebalance_at_once(self, on_cluster, cluster, group):
         """SM-65: no waiting for the session of the removed member."""
-        document(on_cluster("remove-members", group, "--instance-id", "m-0", "--execute", "-o", "json"))
+        document(
+            on_cluster("remove-members", group, "--instance-id", "m-0", "--execute", "--yes", "-o", "json")
+        )
         assert cluster.state(group) == "PreparingRebalance"
         assert instances(cluster, group) == {"m-1"}
 
     def test_every_member_has_a_result_and_a_journal_entry(self, on_cluster, group):
         ran = on_cluster(
             *("remove-members", group, "--instance-id", "m-0,gone"),
-            *("--execute", "--reason", "drain", "-o", "json"),
+            *("--execute", "--yes", "--reason", "drain", "-o", "json"),
         )
         found = document(ran, ExitCode.PARTIAL)
         assert found["status"] == "partial"
@@ -138,19 +140,27 @@ class TestExecute:
             (blamed,) = [b for b in ran.group(group)["blames"] if b["about"] == about]
             return [(entry["command"], entry["reason"]) for entry in blamed["journal"]]
 
-        on_cluster("remove-members", group, "--all", "--execute", "--reason", "drain INC-7")
+        on_cluster("remove-members", group, "--all", "--execute", "--yes", "--reason", "drain INC-7")
         assert journalled("rebalance") == [("remove-members", "drain INC-7")]
-        assert on_cluster("delete", group, "--execute", "--reason", "retired").code == ExitCode.OK
+        assert on_cluster("delete", group, "--execute", "--yes", "--reason", "retired").code == ExitCode.OK
         assert journalled("deletion") == [("delete", "retired")]
         entry = Journal.default().entries()[0]
         line = f" by {entry.plan['actor']} with kgroup remove-members: drain INC-7"
         out = on_cluster("blame", group).out
         assert f"done from this machine: journal {entry.id}, " in out and line in out
 
+    def test_blame_names_offsets_deleted_from_here(self, on_cluster, cluster):
+        cluster.commit("forgotten", "orders", {0: 5, 1: 6})
+        words = ("offsets", "delete", "forgotten", "--topic", "orders:1", "--reason", "INC-8", "--execute")
+        assert on_cluster(*words).code == ExitCode.OK
+        ran = on_cluster("blame", "forgotten", "-o", "json")
+        (blamed,) = [b for b in ran.group("forgotten")["blames"] if b["about"] == "deletion"]
+        assert [(e["command"], e["reason"]) for e in blamed["journal"]] == [("offsets delete", "INC-8")]
+
     def test_blame_says_that_a_rebalance_has_no_record_yet(self, on_cluster, cluster, group):
         """The last rebalance on record was told as the one that is stuck."""
         assert "now: " not in on_cluster("blame", group).out
-        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute")
+        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute", "--yes")
         ran = on_cluster("blame", group, "-o", "json")
         jsonschema.validate(ran.document, schema_for("blame"))
         assert ran.group(group)["state"] == "PreparingRebalance"
@@ -159,18 +169,18 @@ class TestExecute:
         assert f"kgroup doctor {group} names the members it waits for" in out
 
     def test_nobody_found_is_3_and_changes_nothing(self, on_cluster, cluster, group):
-        ran = on_cluster("remove-members", group, "--instance-id", "gone", "--execute", "-o", "json")
+        ran = on_cluster("remove-members", group, "--instance-id", "gone", "--execute", "--yes", "-o", "json")
         found = document(ran, ExitCode.NOT_FOUND)
         assert not found["data"]["executed"]
         assert instances(cluster, group) == {"m-0", "m-1"}
 
     def test_unknown_group_is_3(self, on_cluster):
         """SM-63, OC-03: a group that does not exist is told apart from a member that is not in it."""
-        ran = on_cluster("remove-members", "no-such-group", "--all", "--execute", "-o", "json")
+        ran = on_cluster("remove-members", "no-such-group", "--all", "--execute", "--yes", "-o", "json")
         assert document(ran, ExitCode.NOT_FOUND)["errors"][0]["code"] == "GROUP_ID_NOT_FOUND"
 
     def test_wait_tells_how_the_group_ended(self, on_cluster, group):
-        argv = ("--all", "--execute", "--wait", "stable", "--timeout", "3s")
+        argv = ("--all", "--execute", "--yes", "--wait", "stable", "--timeout", "3s")
         ran = on_cluster("remove-members", group, *argv)
         assert ran.code == 0
         assert f"{group} is Empty after " in ran.out
@@ -193,14 +203,14 @@ class TestExecute:
 
         member = threading.Thread(target=come_back)
         member.start()
-        ran = on_cluster("remove-members", group, "--all", "--execute", "--wait", "stable")
+        ran = on_cluster("remove-members", group, "--all", "--execute", "--yes", "--wait", "stable")
         member.join()
         assert ran.code == 0
         assert f"{group} is Stable after " in ran.out
 
     def test_wait_gives_up_with_7(self, on_cluster, group):
         ran = on_cluster(
-            *("remove-members", group, "--instance-id", "m-0", "--execute"),
+            *("remove-members", group, "--instance-id", "m-0", "--execute", "--yes"),
             *("--wait", "stable", "--timeout", "3s", "-o", "json"),
         )
         found = document(ran, ExitCode.UNREACHABLE)
@@ -214,15 +224,15 @@ class TestPlanFile:
         planned = document(
             on_cluster("remove-members", group, "--instance-id", "m-1", "--plan-out", file, "-o", "json")
         )
-        done = document(on_cluster("remove-members", "--plan", file, "--execute", "-o", "json"))
+        done = document(on_cluster("remove-members", "--plan", file, "--execute", "--yes", "-o", "json"))
         assert done["data"]["plan"] == planned["data"]["plan"]
         assert instances(cluster, group) == {"m-0"}
 
     def test_stale_plan_is_refused_with_4(self, on_cluster, cluster, group, tmp_path):
         file = str(tmp_path / "plan.json")
         on_cluster("remove-members", group, "--instance-id", "m-1", "--plan-out", file)
-        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute")
-        ran = on_cluster("remove-members", "--plan", file, "--execute", "-o", "json")
+        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute", "--yes")
+        ran = on_cluster("remove-members", "--plan", file, "--execute", "--yes", "-o", "json")
         found = document(ran, ExitCode.REFUSED)
         assert "is stale" in found["errors"][0]["message"]
         assert instances(cluster, group) == {"m-1"}
@@ -231,7 +241,7 @@ class TestPlanFile:
     def test_what_is_no_plan(self, on_cluster, tmp_path, text):
         file = tmp_path / "plan.json"
         file.write_text(text)
-        assert on_cluster("remove-members", "--plan", str(file), "--execute").code == ExitCode.USAGE
+        assert on_cluster("remove-members", "--plan", str(file), "--execute", "--yes").code == ExitCode.USAGE
 
 
 class TestQuestion:
@@ -259,9 +269,26 @@ class TestQuestion:
         assert (ran.code, "add --yes" in ran.err) == (ExitCode.REFUSED, True)
         assert instances(cluster, group) == {"m-0", "m-1"}
 
-    def test_without_a_terminal_execute_is_the_consent(self, on_cluster, cluster, group):
-        assert on_cluster("remove-members", group, "--all", "--execute").code == 0
+    @pytest.mark.parametrize("typed", ["", "y\n", "n\n"])
+    def test_without_a_terminal_what_has_no_undo_demands_yes(
+        self, on_cluster, cluster, group, monkeypatch, typed
+    ):
+        """No answer is read from a pipe: neither is a no overheard, nor is a yes taken from somewhere."""
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        cluster.commit(f"{group}-e", "orders", {0: 1})
+        for argv in (("remove-members", group, "--all"), ("delete", f"{group}-e")):
+            ran = on_cluster(*argv, "--execute")
+            assert (ran.code, "hint: --yes confirms it" in ran.err) == (ExitCode.REFUSED, True)
+            assert "stdin is not a terminal" in ran.err
+        assert instances(cluster, group) == {"m-0", "m-1"}
+        assert cluster.state(f"{group}-e") == "Empty"
+        assert on_cluster("remove-members", group, "--all", "--execute", "--yes").code == 0
         assert instances(cluster, group) == set()
+
+    def test_without_a_terminal_execute_is_the_consent_to_what_has_an_undo(self, on_cluster, cluster, group):
+        cluster.commit(f"{group}-e", "orders", {0: 1})
+        argv = ("offsets", "delete", f"{group}-e", "--all-topics", "--execute")
+        assert on_cluster(*argv).code == ExitCode.OK
 
     def test_yes_option_skips_it(self, on_cluster, group, monkeypatch):
         at_a_terminal(monkeypatch, "")

@@ -172,7 +172,7 @@ class TestExecute:
         )
         data = document(ran)
         assert data["executed"]
-        assert {item["result"] for item in data["items"]} == {"done"}
+        assert [item["result"] for item in data["items"]] == ["done", "unchanged"]
         assert offsets(cluster, group) == {(group, 0): 2, (group, 1): 0}
         mark = mark_in(committed(cluster, group)[group, 0][2])
         assert (mark.plan_id, mark.reason) == (data["plan"]["id"], "replay after INC-1")
@@ -211,7 +211,7 @@ class TestExecute:
         data = document(on_cluster("reset-offsets", f"{group}*", *argv), ExitCode.PARTIAL)
         assert [(i["group_id"], i["result"]) for i in data["items"]] == [
             (group, "done"),
-            (group, "done"),
+            (group, "unchanged"),
             (f"{group}-busy", "refused"),
         ]
 
@@ -248,15 +248,89 @@ class TestExecute:
         ran = on_cluster("reset-offsets", f"{group}-c", *argv)
         assert ran.code == ExitCode.REFUSED
         assert "--remove-static" in ran.err
-        ran = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static")
+        refused = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static")
+        assert (refused.code, "cannot be undone" in refused.err) == (ExitCode.REFUSED, True)
+        ran = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static", "--yes")
         assert ran.code == ExitCode.OK, ran.err
         assert "removed s-0" in ran.out
         assert offsets(cluster, f"{group}-c") == {(group, 0): 10, (group, 1): 0}
 
-    def test_a_group_that_does_not_exist_gets_offsets(self, on_cluster, cluster, group):
-        ran = on_cluster("reset-offsets", f"{group}-new", "--topic", group, "--to-latest", "--execute")
+    @pytest.mark.parametrize("execute", [[], ["--execute", "--yes"]], ids=["plan", "done"])
+    def test_a_group_that_does_not_exist_is_made_on_request(
+        self, on_cluster, cluster, group, execute, tmp_path
+    ):
+        argv = ("--topic", group, "--to-latest", *execute)
+        for more in ((), ("--share",), ("--topic", "orders")):
+            ran = on_cluster("reset-offsets", f"{group}x", *argv, *more, "-o", "json")
+            data = document(ran, ExitCode.NOT_FOUND)
+            assert (data["items"], Journal.default().entries()) == ([], ())
+            assert f"group {group}x does not exist" in ran.err
+            assert f"hint: did you mean {group} or " in ran.err
+            assert ran.err.endswith("? --create makes a group of this name\n")
+        assert "Nothing to do" not in on_cluster("reset-offsets", f"{group}x", *argv).out
+        file = tmp_path / "rows.csv"
+        file.write_text(f"{group}x,{group},0,1\n")
+        from_file = on_cluster("reset-offsets", "--from-file", str(file), *execute)
+        assert from_file.code == ExitCode.NOT_FOUND
+        file.write_text(f"{group},0,1\n")
+        imported = on_cluster("offsets", "import", str(file), "--to", f"{group}x", *execute)
+        assert imported.code == ExitCode.NOT_FOUND
+        assert "--create makes a group" in imported.err
+        assert offsets(cluster, f"{group}x") == {}
+        both = on_cluster("reset-offsets", f"{group}x", group, *argv, "-o", "json")
+        assert {item["group_id"] for item in document(both, ExitCode.PARTIAL)["items"]} == {group}
+        ran = on_cluster("reset-offsets", f"{group}x", *argv, "--create")
         assert ran.code == ExitCode.OK, ran.err
-        assert offsets(cluster, f"{group}-new") == {(group, 0): 10, (group, 1): 0}
+        assert offsets(cluster, f"{group}x") == ({(group, 0): 10, (group, 1): 0} if execute else {})
+
+    def test_an_import_makes_what_its_file_names_or_is_created(self, on_cluster, cluster, group, tmp_path):
+        file = tmp_path / "rows.csv"
+        file.write_text(f"{group}-a,{group},0,1\n")
+        assert on_cluster("offsets", "import", str(file), "--execute").code == ExitCode.OK
+        file.write_text(f"{group},0,1\n")
+        argv = ("offsets", "import", str(file), "--to", f"{group}-b", "--create", "--execute")
+        assert on_cluster(*argv).code == ExitCode.OK
+        assert offsets(cluster, f"{group}-a") == offsets(cluster, f"{group}-b") == {(group, 0): 1}
+
+    def test_a_model_that_does_not_exist_is_no_empty_one(self, on_cluster, group):
+        ran = on_cluster("reset-offsets", group, "--to-group", f"{group}x")
+        assert (ran.code, f"group {group}x" in ran.err) == (ExitCode.NOT_FOUND, True)
+
+    def test_the_same_change_again_is_unchanged(self, on_cluster, cluster, group):
+        """No commit, no journal entry; a client's own metadata and leader epoch are no reason to commit."""
+        argv = ("reset-offsets", group, "--all-topics", "--to-offset", "4", "--execute")
+        data = document(on_cluster(*argv, "-o", "json"))
+        before = committed(cluster, group)
+        assert (data["executed"], data["journal_id"]) == (False, None)
+        assert [item["result"] for item in data["items"]] == ["unchanged", "unchanged"]
+        assert before[group, 0] == (4, 0, "mine")
+        assert document(
+            on_cluster("reset-offsets", group, "--all-topics", "--to-latest", "--execute", "-o", "json")
+        )
+        before = committed(cluster, group)
+        told = on_cluster("reset-offsets", group, "--all-topics", "--to-latest", "--execute")
+        assert told.out.splitlines()[-1] == "2 unchanged"
+        assert told.out.count("unchanged") == 3
+        assert (committed(cluster, group), len(Journal.default().entries())) == (before, 1)
+        data = document(
+            on_cluster("reset-offsets", group, "--all-topics", "--to-current", "--execute", "-o", "json")
+        )
+        assert {item["result"] for item in data["items"]} == {"done"}, "it restarts the retention"
+
+    def test_plan_and_execution_of_one_refusal_end_alike(self, on_cluster, cluster, group):
+        """Also where some of the offsets of the group that is refused are as wanted."""
+        cluster.classic_group(group, group, {"i-0": [0, 1]})
+        argv = ("reset-offsets", group, "--all-topics", "--to-latest")
+        for more in ((), ("--execute",), ("--execute", "--yes")):
+            told = on_cluster(*argv, *more)
+            assert told.code == ExitCode.REFUSED
+            assert "Nothing to do" not in told.out
+
+    @pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1970-01-01T00:00+02:00"])
+    def test_a_time_before_1970_is_refused_in_words(self, on_cluster, group, text):
+        """Negative times are names of places to brokers: -1 is the end of the log."""
+        ran = on_cluster("reset-offsets", group, "--topic", group, "--to-datetime", text)
+        assert (ran.code, "before 1970" in ran.err) == (ExitCode.USAGE, True)
 
     def test_csv_round_trip(self, on_cluster, cluster, group, tmp_path, monkeypatch):
         plan = on_cluster("reset-offsets", group, "--all-topics", "--shift-by", "-1", "-o", "csv").out
@@ -274,8 +348,22 @@ class TestExecute:
         assert on_cluster("reset-offsets", group, *argv).code == ExitCode.OK
         commit_fully(cluster, group, group, {0: (5, 0, "new")})
         ran = on_cluster("reset-offsets", "--plan", file, "--execute", "-o", "json")
-        assert {i["error_code"] for i in document(ran, ExitCode.REFUSED)["items"]} == {"PLAN_STALE"}
+        items = document(ran, ExitCode.REFUSED)["items"]
+        assert [(i["result"], i["error_code"]) for i in items] == [
+            ("refused", "PLAN_STALE"),
+            ("unchanged", None),
+        ]
         assert offsets(cluster, group)[group, 0] == 5
+
+    def test_a_stored_plan_of_what_was_as_wanted_is_stale_too(self, on_cluster, cluster, group, tmp_path):
+        file = str(tmp_path / "plan.json")
+        assert (
+            on_cluster("reset-offsets", group, "--all-topics", "--to-offset", "4", "--plan-out", file).code
+            == 0
+        )
+        commit_fully(cluster, group, group, {0: (5, 0, "new")})
+        ran = on_cluster("reset-offsets", "--plan", file, "--execute")
+        assert (ran.code, "PLAN_STALE" in ran.err) == (ExitCode.REFUSED, True)
 
 
 class TestUndo:
@@ -308,29 +396,71 @@ class TestUndo:
         assert "a commit came after j-0001" in ran.err
         assert offsets(cluster, group)[group, 0] == 10
 
-    def test_last_goes_back_one_change_at_a_time(self, on_cluster, cluster, group):
-        for n in ("1", "2", "3"):
+    def test_last_is_the_newest_change_and_an_undo_is_not_undone_by_it(self, on_cluster, cluster, group):
+        for n in ("1", "2"):
             self.reset(on_cluster, group, "--to-offset", n)
-        seen = []
-        for _ in range(3):
-            assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-            seen.append(offsets(cluster, group)[group, 0])
-        assert seen == [2, 1, 4]
-        assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
+        assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
+        again = on_cluster("reset-offsets", "--undo", "LAST", "--execute")
+        assert (again.code, offsets(cluster, group)[group, 0]) == (ExitCode.REFUSED, 1)
+        assert "the newest change, j-0003 (undo by " in again.err
+        assert again.err.splitlines()[0].endswith(" is the undo of j-0002")
+        assert on_cluster("reset-offsets", "--undo", "j-0001", "--execute").code == ExitCode.OK
+        assert offsets(cluster, group)[group, 0] == 4
         ran = on_cluster("reset-offsets", "--undo", "j-0001")
-        assert "already been undone, by j-0006" in ran.err
+        assert "already been undone, by j-0004" in ran.err
+
+    def test_last_says_whose_change_it_was(self, on_cluster, group):
+        actor = document(
+            on_cluster("reset-offsets", group, "--topic", group, "--to-latest", "--execute", "-o", "json")
+        )["plan"]["actor"]
+        ran = on_cluster("reset-offsets", "--undo", "LAST", "--execute", "--yes")
+        assert ran.err.startswith(f"LAST: undo j-0001 (reset-offsets by {actor} at 20")
+
+    def test_last_takes_no_older_change_of_the_group_that_is_named(self, on_cluster, cluster, group):
+        """The newest change is another's, of another group: an older one is undone by its id alone."""
+        self.reset(on_cluster, group, "--to-latest")
+        cluster.commit(f"{group}-b", group, {0: 3})
+        on_cluster("reset-offsets", f"{group}-b", "--topic", f"{group}:0", "--to-latest", "--execute")
+        for name in (group, f"{group}?c"):
+            ran = on_cluster("reset-offsets", name, "--undo", "LAST", "--execute")
+            assert ran.code == ExitCode.REFUSED
+            assert f"is not about {name}" in ran.err
+        assert offsets(cluster, group)[group, 0] == 10
+        ran = on_cluster("reset-offsets", f"{group}*", "--undo", "LAST", "--execute")
+        assert (ran.code, offsets(cluster, f"{group}-b")) == (ExitCode.OK, {(group, 0): 3})
+        assert offsets(cluster, group)[group, 0] == 10
+
+    def test_groups_of_one_change_are_undone_one_by_one(self, on_cluster, cluster, group):
+        cluster.commit(f"{group}-b", group, {0: 3})
+        on_cluster("reset-offsets", f"{group}*", "--topic", f"{group}:0", "--to-latest", "--execute")
+        for name in (group, f"{group}-b"):
+            assert on_cluster("reset-offsets", name, "--undo", "j-0001", "--execute").code == ExitCode.OK
+        assert offsets(cluster, group)[group, 0] == 4
+        assert offsets(cluster, f"{group}-b")[group, 0] == 3
+        assert "undone, by j-0002, j-0003" in on_cluster("reset-offsets", "--undo", "j-0001").err
 
     def test_entries_that_are_not_there(self, on_cluster, group):
         assert on_cluster("reset-offsets", "--undo", "j-9999").code == ExitCode.NOT_FOUND
         assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
 
-    def test_last_passes_over_changes_that_changed_nothing(self, on_cluster, cluster, group):
-        before = committed(cluster, group)
+    @pytest.mark.parametrize("newest", ["refused deletion", "removal of members", "of another cluster"])
+    def test_last_passes_over_nothing(self, on_cluster, cluster, group, newest):
+        """The newest change has no undo: an older one is not undone in its place."""
         self.reset(on_cluster, group, "--to-latest")
-        cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
-        cluster.admin.delete_groups([f"{group}-busy"])
-        assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert committed(cluster, group) == before
+        after = committed(cluster, group)
+        busy = f"{group}-busy"
+        cluster.classic_group(busy, group, {"i-0": [0]})
+        if newest == "refused deletion":
+            cluster.admin.delete_groups([busy])
+        elif newest == "removal of members":
+            on_cluster("remove-members", busy, "--all", "--execute", "--yes")
+        else:
+            Journal.default().begin("reset-offsets", "another", {"items": []}, {"offsets": {}})
+        ran = on_cluster("reset-offsets", "--undo", "LAST", "--execute", "--yes")
+        assert (ran.code, committed(cluster, group)) == (ExitCode.REFUSED, after)
+        assert "the newest change, j-0002 (" in ran.err
+        assert on_cluster("reset-offsets", group, "--undo", "LAST", "--execute").code == ExitCode.REFUSED
+        assert committed(cluster, group) == after
 
     def test_a_change_cut_off_before_its_end_can_be_undone(self, on_cluster, cluster, group):
         before = committed(cluster, group)

@@ -33,7 +33,7 @@ def spoken(ran: Any) -> bool:
 @pytest.mark.parametrize(
     "text",
     [
-        "contexts: {a: {bootstrap-servers: [1, 2]}}",
+        "contexts: {a: {bootstrap-servers: [[1], 2]}}",
         "contexts: {a: {bootstrap-servers: {b: 1}}}",
         "contexts: {a: {command-config: [x]}}",
         "contexts: {a: {timeout: {s: 1}}}",
@@ -45,7 +45,7 @@ def spoken(ran: Any) -> bool:
         "current-context: [a]",
         "current-context: {a: 1}",
         "[1, 2]",
-        "contexts: {a: {timeout: 2026-01-01}}",
+        "contexts: {a: {timeout: [2026-01-01]}}",
         "\tx: 1",
         "a: !!python/object:os.system {}",
     ],
@@ -55,6 +55,84 @@ def test_a_config_file_with_wrong_types(config_file: Path, kgroup: Kgroup, text:
     for argv in (("context", "list"), ("list", "-C", "a"), ("config", "show")):
         ran = kgroup(*argv)
         assert ran.code == ExitCode.USAGE and spoken(ran), argv
+
+
+_MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)
+)
+_DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize("text", [_DEEP, _MERGES, "a: !!timestamp 2026-99-99", "a: !!int zz", "a: [\n\n"])
+@pytest.mark.parametrize(
+    "argv",
+    [("context", "list"), ("upgrade", "run", "written.yaml"), ("simulate", "--scenario", "written.yaml")],
+)
+def test_yaml_that_is_a_trap(
+    config_file: Path, kgroup: Kgroup, monkeypatch: pytest.MonkeyPatch, text: str, argv: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    config_file.write_text(text)
+    Path("written.yaml").write_text(text)
+    ran = kgroup(*argv)
+    assert ran.code == ExitCode.USAGE and spoken(ran), ran.err
+    assert "\\n" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [("2026-99-99", "2026-99-99"), ("1" * 5_000, "1" * 5_000), ("0755", "0755"), ("12:30", "12:30")],
+)
+def test_a_value_in_the_config_file_is_the_text_that_was_written(
+    config_file: Path, kgroup: Kgroup, written: str, shown: str
+) -> None:
+    """YAML reads 0755 as 493, 12:30 as 750, and fails for a date that cannot be."""
+    config_file.write_text(
+        f"contexts: {{a: {{bootstrap-servers: 'b:1', properties: {{client.id: {written}}}}}}}"
+    )
+    ran = kgroup("config", "show", "-C", "a", "-o", "json")
+    assert ran.code == ExitCode.OK, ran.err
+    assert f'"value": "{shown}"' in ran.out
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_a_config_file_that_never_ends(config_file: Path, kgroup: Kgroup, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(config_file)
+    elif kind == "device":
+        config_file.symlink_to("/dev/zero")
+    else:
+        config_file.write_text("#" * ((1 << 20) + 1))
+    ran = kgroup("context", "list")
+    assert ran.code == ExitCode.USAGE and spoken(ran)
+    assert ("more than 1 MiB" if kind == "large" else "not a regular file") in ran.err
+
+
+def test_a_properties_file_that_never_ends(kgroup: Kgroup) -> None:
+    ran = kgroup("list", "-b", "b:1", "--command-config", "/dev/zero")
+    assert ran.code == ExitCode.USAGE and "more than 1 MiB" in ran.err
+
+
+def test_a_name_that_the_protocol_has_no_room_for(kgroup: Kgroup, tmp_path: Path) -> None:
+    local = f"--local={tmp_path / 'cluster'}"
+    assert kgroup("cluster", "create-topic", "orders", local).code == ExitCode.OK
+    for argv in (("describe",), ("config", "get"), ("list", "--topic")):
+        ran = kgroup(*argv, "g" * 40_000, local)
+        assert ran.code == ExitCode.USAGE and spoken(ran) and "at most 32767 bytes" in ran.err, argv
+
+
+def test_a_name_that_is_not_utf_8(kgroup: Kgroup) -> None:
+    ran = kgroup("describe", os.fsdecode(b"g\xff"), "-b", "b:1")
+    assert (ran.code, ran.err) == (
+        ExitCode.USAGE,
+        "error: 'g\\xff' is not UTF-8\nhint: names in Kafka are UTF-8\n",
+    )
+
+
+def test_the_hint_for_an_unknown_setting_is_short(kgroup: Kgroup) -> None:
+    for name in ("fooo.bar", "sasl.mechanims", "x" * 5_000):
+        ran = kgroup("list", "-b", "b:1", "-X", f"{name}=1")
+        assert ran.code == ExitCode.USAGE and len(ran.err.partition("hint: ")[2]) < 200
 
 
 def test_a_config_file_that_is_no_text(config_file: Path, kgroup: Kgroup) -> None:
@@ -119,7 +197,7 @@ def test_a_csv_with_an_endless_field(tmp_path: Path, on_cluster: Kgroup) -> None
 def test_a_byte_order_mark_belongs_to_no_name(tmp_path: Path, on_cluster: Kgroup) -> None:
     file = tmp_path / "offsets.csv"
     file.write_bytes(b"\xef\xbb\xbforders,0,0\n")
-    ran = on_cluster("offsets", "import", str(file), "--to", "bom", "-o", "json")
+    ran = on_cluster("offsets", "import", str(file), "--to", "bom", "--create", "-o", "json")
     assert ran.code == 0, ran.err
     assert [row["topic"] for row in ran.document["data"]["items"]] == ["orders"]
 

@@ -294,8 +294,8 @@ def test_a_signal_ends_the_hook_and_the_run_with_the_state_stored(number, code, 
         ("waves: [{groups: [a], rules: {stuck_after: null}}]", "stuck_after: None is no duration"),
         ("waves: [{groups: [a], rules: {lag_growth: true}}]", "lag_growth: True is no value of this rule"),
         ("waves: [{groups: [a], hook: {}}]", "hook: {} is no command"),
-        ("waves: [", "is not YAML"),
-        ("\x00", "is not YAML"),
+        ("waves: [", "is not valid YAML"),
+        ("\x00", "is not valid YAML"),
     ],
 )
 def test_a_file_that_makes_no_sense(text, said, on_cluster, tmp_path):

@@ -134,8 +134,8 @@ cluster user add eve --password-file password.txt
 cluster user list
 cluster user list eve
 cluster user remove eve
-member run g --topic t --for 50ms
-member run g --topic t --for 50ms --protocol classic
+member run g --topic t --stop-after 50ms
+member run g --topic t --stop-after 50ms --protocol classic
 member register g --instance-id a
 member unregister g --instance-id a
 """.strip().splitlines()

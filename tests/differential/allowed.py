@@ -141,7 +141,7 @@ def _leader_after_leader(found: Difference, player: Player) -> bool:
     """Both let one of the members lead, after the one that led has gone or did not come back."""
     if found.kind != "state" or not found.where.endswith(".leader"):
         return False
-    group = player.coordinator.state.groups.get(found.where.partition(".")[0])
+    group = player.coordinator.state.groups.get(found.where.removesuffix(".leader"))
     if not isinstance(group, ClassicGroup) or not {found.kafka, found.ours} <= group.members.keys():
         return False
     before = player.leaders.get(group.group_id)
@@ -193,7 +193,7 @@ def _protocol_tie(found: Difference, player: Player) -> bool:
         return votes_tie(player.coordinator.state.groups.get(player.event["op"]["group"]))
     if found.kind != "state" or not found.where.endswith(".protocol") or len(names) != 2:
         return False
-    group = player.coordinator.state.groups.get(found.where.partition(".")[0])
+    group = player.coordinator.state.groups.get(found.where.removesuffix(".protocol"))
     if not isinstance(group, ClassicGroup):
         return False
     counts = votes(group)
@@ -262,8 +262,10 @@ def _id_of_a_retention_commit(found: Difference, player: Player) -> bool:
     """The topic id that Kafka keeps in memory beside an offset whose record has no room for it."""
     if found.kind != "state" or not found.where.startswith("offsets ") or not found.where.endswith("[5]"):
         return False
-    offset = state_of(player.coordinator)["offsets"][found.where.split()[1].removesuffix("[5]")]
-    return found.ours == uuid_text(ZERO_UUID) and offset[4] != NO_EXPIRY
+    # A group id or topic may have spaces; and where ours lacks the offset, that is another difference.
+    name = found.where.removeprefix("offsets ").removesuffix("[5]")
+    offset = state_of(player.coordinator)["offsets"].get(name)
+    return offset is not None and found.ours == uuid_text(ZERO_UUID) and offset[4] != NO_EXPIRY
 
 
 def _member_with_two_instances(_: Difference, player: Player) -> bool:

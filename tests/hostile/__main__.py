@@ -3,7 +3,8 @@
 Two members each of a classic group in librdkafka, a classic one in kafka-python and a consumer group read
 and commit while attacks of every kind come in. In the end nobody may have met an error or lost a partition,
 no ping taken longer than PING_S, nobody's commit have been longer in coming than SILENT_S, no traceback be in
-the server's log, its memory be flat; and the folder, opened again, must hold every acknowledged commit.
+the server's log, its memory be flat; told to end, the server does within END_S; and the folder, opened again,
+must hold every acknowledged commit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +30,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.runtime.settings import STANDARD_AUTHORIZER
+from tests.hostile import structure
 from tests.hostile.attacks import PING, TOPIC, Stranger
 from tests.interop.kgroup_server import KgroupServer
 from tests.soak.__main__ import SETTINGS
@@ -46,6 +48,7 @@ MEMBERS = 2
 WITHIN_S = 60
 PING_S = 3.0
 SILENT_S = 2.0
+END_S, TIMES_ENDED = 2.0, 5
 GROWTH_MB = 96
 """How much more memory may be in use at the end than after a third of the time."""
 
@@ -69,7 +72,9 @@ class Run:
     server: KgroupServer
     folder: Path
     attacks: Counter[str] = field(default_factory=Counter)
-    sent_by_crew: int = 0
+    sent: int = 0
+    longest: tuple[float, str] = (0, "")
+    ends: list[float] = field(default_factory=list)
     began: float = 0
     ended: float = 0
     pings: list[float] = field(default_factory=list)
@@ -165,12 +170,12 @@ class Run:
         first = list(dict.fromkeys(attacks))  # each of them at least once
         ends = time.monotonic() + plan.seconds
         with closing(stranger.crew):
-            while time.monotonic() < ends and self.server.running and stranger.sent_by_crew < plan.requests:
+            while time.monotonic() < ends and self.server.running and stranger.sent < plan.requests:
                 one = first.pop() if first else stranger.chance.choice(attacks)
                 self.under_way = one.__name__
                 self.attacks[one.__name__] += 1
                 one()
-                self.sent_by_crew = stranger.sent_by_crew
+                self.sent, self.longest = stranger.sent, stranger.longest
 
     def end_bystanders(self) -> None:
         """Tell them to end; one that had ended before, does not, or ends in an error is a problem."""
@@ -208,12 +213,40 @@ class Run:
             self.problems.append("too few pings were answered to say anything")
         elif max(self.pings) > plan.ping_s:
             self.problems.append(f"a ping took {max(self.pings):.1f} s")
+        if max(self.ends) > END_S:
+            self.problems.append(f"the server took {max(self.ends):.1f} s to end")
         tracebacks = self.server.log_text().count("Traceback")
         if tracebacks:
             self.problems.append(f"{tracebacks} tracebacks in the log")
         third = self.memory_mb[len(self.memory_mb) // 3 :]
         if third and third[-1] - third[0] > GROWTH_MB:
             self.problems.append(f"memory grew from {third[0]:.0f} to {third[-1]:.0f} MB")
+
+    def told_to_end(self, chance: random.Random) -> None:
+        """End the server amid big structures, again and again, and note how long that takes."""
+        for _ in range(TIMES_ENDED):
+            sent = threading.Event()
+            seeds = [chance.randrange(1 << 31) for _ in range(2)]
+            threads = [threading.Thread(target=self._send_big, args=(seed, sent)) for seed in seeds]
+            for thread in threads:
+                thread.start()
+            sent.wait(60)
+            time.sleep(chance.random() * 3)
+            began = time.monotonic()
+            self.server.stop()
+            self.ends.append(time.monotonic() - began)
+            for thread in threads:
+                thread.join()
+            self.server.start()
+
+    def _send_big(self, seed: int, sent: threading.Event) -> None:
+        """Send big structures until the connection ends."""
+        stranger = Stranger(self.server.port, random.Random(seed))
+        with suppress(OSError), stranger.connect() as there:
+            while True:
+                whole = structure.frame(structure.drawn(stranger.chance, structure.MOST_ITEMS // 3))
+                there.sendall(whole)
+                sent.set()
 
     def lost(self) -> None:
         """Kill the server, open its folder again, and look for every acknowledged commit."""
@@ -252,8 +285,11 @@ def hostile(plan: Plan, folder: Path) -> int:
     base.mkdir()
     with KgroupServer(SETTINGS | OWN_SETTINGS, base) as server:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
-        for done in admin.create_topics([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)]).values():
-            done.result(30)
+        plain = [NewTopic(f"s{number}", 1, 1) for number in range(structure.TOPICS)]
+        big = [NewTopic(structure.BIG, structure.BIG_PARTITIONS, 1)]
+        for topics in ([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)], plain, big):
+            for done in admin.create_topics(topics).values():
+                done.result(30)
         run = Run(server, folder)
         threads = [run.start(run.produce), run.start(run.watch)]
         try:
@@ -271,6 +307,7 @@ def hostile(plan: Plan, folder: Path) -> int:
             for thread in threads:
                 thread.join()
             run.end_bystanders()
+        run.told_to_end(random.Random(plan.seed))
         run.judge(plan)
         run.lost()
         return report(run)
@@ -279,7 +316,9 @@ def hostile(plan: Plan, folder: Path) -> int:
 def report(run: Run) -> int:
     for name, count in run.attacks.most_common():
         print(f"{count:>6} × {name}")
-    print(f"{run.sent_by_crew} requests of members at the bounds")
+    print(f"{run.sent} requests of members at the bounds, or of structure")
+    print("the longest answer to a structure: {:.1f} s, {}".format(*run.longest))
+    print("told to end, the server took " + ", ".join(f"{seconds:.1f} s" for seconds in run.ends))
     commits = sum(what[0] == "commit" for name in run.bystanders for what in run.noted(name))
     print(f"{commits} commits acknowledged to {len(run.bystanders)} bystanders")
     print(f"the longest silence: {max(map(run.silence, run.bystanders)):.1f} s")
@@ -307,7 +346,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the attacks (default 0)")
     parser.add_argument("--only", default="", help="the one attack, such as bounds (default all)")
     parser.add_argument(
-        "--requests", type=float, default=float("inf"), help="end after so many of members at the bounds"
+        "--requests", type=float, default=float("inf"), help="end after so many of bounds and structures"
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kgroup-hostile-") as folder:

@@ -24,6 +24,7 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.hostile import structure
 from tests.hostile.bounds import Crew
 from tests.hostile.requests import BATCH, Maker, every
 
@@ -39,7 +40,11 @@ class Stranger:
         self.chance = chance
         self.maker = Maker(chance)
         self.crew = Crew(port, self.maker, chance)
-        self.sent_by_crew = 0
+        self.sent = 0
+        self.costly: dict[int, structure.Case] = {}
+        """Of each API the structure whose items took longest; what is tried next grows from these, too."""
+        self.costs: dict[int, float] = {}
+        self.longest: tuple[float, str] = (0, "")
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=5)
@@ -64,7 +69,32 @@ class Stranger:
 
     def bounds(self) -> None:
         """Members at the bounds of every value, from where the last time left them."""
-        self.sent_by_crew += self.crew.play(1000, seconds=5)
+        self.sent += self.crew.play(1000, seconds=5)
+
+    def structures(self) -> None:
+        """Requests whose structure makes the work: after each its answer, or a moment's silence."""
+        for _ in range(5):
+            with suppress(OSError), self.connect() as there:
+                for _ in range(200):
+                    case = structure.drawn(self.chance)
+                    if self.costly and self.chance.random() < 0.5:
+                        case = structure.changed(self.chance.choice(list(self.costly.values())), self.chance)
+                    began = time.monotonic()
+                    there.sendall(structure.frame(case))
+                    self.sent += 1
+                    # A parked one is left alone; a big one is awaited.
+                    there.settimeout(0.05 if case.items < 1000 else 10)
+                    answered = there.recv(1 << 20)
+                    took = time.monotonic() - began
+                    self.longest = max(self.longest, (took, str(case)))
+                    if answered and took / case.items > self.costs.get(case.key, 0.0):
+                        self.costs[case.key], self.costly[case.key] = took / case.items, case
+                    if not answered:
+                        break
+                    there.setblocking(False)
+                    with suppress(BlockingIOError):
+                        while there.recv(1 << 20):
+                            pass
 
     def garbage(self) -> None:
         for _ in range(20):
@@ -191,6 +221,7 @@ class Stranger:
         return [
             *[self.fields] * 6,
             *[self.bounds] * 3,
+            *[self.structures] * 3,
             self.garbage,
             self.pipelining,
             self.never_reading,

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from kgroup.admin.rights.needs import COMMANDS as RIGHTS
 from kgroup.admin.rights.needs import WITHOUT_CLUSTER
+from kgroup.admin.shell import items
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.frame.generated import files, man_name
 from kgroup.cli.frame.lazy import load, walk
@@ -36,6 +37,19 @@ def test_has_help(command):
     context = command.make_context(command.path, [], resilient_parsing=True)
     silent = [p.name for p in command.get_params(context) if not getattr(p, "help", None)]
     assert silent == []
+
+
+@each_command
+def test_help_doubles_no_backslash(command):
+    """It would be typed as it stands."""
+    texts = [command.help or "", *(getattr(p, "help", None) or "" for p in command.params)]
+    assert [text for text in texts if "\\\\" in text] == []
+
+
+def test_a_comma_in_an_id_is_typed_as_help_says():
+    (text,) = {p.help for c in ALL for p in c.params if "comma in an id" in (getattr(p, "help", None) or "")}
+    typed = re.search(r"\('(.*)' is a comma in an id\)", text)[1]
+    assert items(f"a{typed}b,c") == ["a,b", "c"]
 
 
 @each_command

@@ -136,18 +136,18 @@ def test_removal_by_instance_id(case: Case, away: Member, cli: Cli) -> None:
     """SM-66: a plan changes nothing; two removed and one unknown exit 5; all removed exits 0."""
     remove = ("remove-members", case.group, "-o", "json", "--instance-id")
     at = case.server.bootstrap
-    planned = _json(cli(*remove, "a,b,missing", bootstrap=at))
+    planned = _json(cli(*remove, "a,b,missing", bootstrap=at), exit_code=5)
     assert planned["executed"] is False
     assert _instances(case) == {"stays", "a", "b", "c"}
 
-    done = _json(cli(*remove, "a,b,missing", "--execute", bootstrap=at), exit_code=5)
+    done = _json(cli(*remove, "a,b,missing", "--execute", "--yes", bootstrap=at), exit_code=5)
     assert {row["instance_id"]: (row["result"], row["error_code"]) for row in done["items"]} == {
         "a": ("removed", None),
         "b": ("removed", None),
         "missing": ("not_found", "UNKNOWN_MEMBER_ID"),
     }
     assert _instances(case) == {"stays", "c"}
-    done = _json(cli(*remove, "c", "--execute", "--wait", "stable", bootstrap=at))
+    done = _json(cli(*remove, "c", "--execute", "--yes", "--wait", "stable", bootstrap=at))
     assert [row["result"] for row in done["items"]] == ["removed"]
     settle([away], case.partitions(f"{case.group}-t"))
     assert _instances(case) == {"stays"}
@@ -159,7 +159,7 @@ def test_removal_of_members_that_left_for_a_while(case: Case, java_client: Clien
     members = [case.join(java_client, topic, instance=name, protocol="consumer") for name in ("in", "out")]
     settle(members, case.partitions(topic), each=2)
     case.close(members[1])
-    remove = ("remove-members", case.group, "--left-only", "--execute", "-o", "json")
+    remove = ("remove-members", case.group, "--left-only", "--execute", "--yes", "-o", "json")
     done = _json(cli(*remove, bootstrap=case.server.bootstrap))
     assert [(row["instance_id"], row["result"]) for row in done["items"]] == [("out", "removed")]
     settle(members[:1], case.partitions(topic))
@@ -167,7 +167,7 @@ def test_removal_of_members_that_left_for_a_while(case: Case, java_client: Clien
 
 def test_removal_from_an_unknown_group(case: Case, cli: Cli) -> None:
     at = case.server.bootstrap
-    done = cli("remove-members", case.group, "--instance-id", "a", "--execute", bootstrap=at)
+    done = cli("remove-members", case.group, "--instance-id", "a", "--execute", "--yes", bootstrap=at)
     assert (done.returncode, done.stdout) == (3, "")
     assert "GROUP_ID_NOT_FOUND" in done.stderr
     assert cli("describe", case.group, bootstrap=at).returncode == 3
@@ -181,7 +181,10 @@ def test_broker_down(cli: Cli, listening: bool) -> None:
         if listening:
             silent.bind(("127.0.0.1", port))
             silent.listen()
-        for command in (("describe", "g"), ("remove-members", "g", "--instance-id", "a", "--execute")):
+        for command in (
+            ("describe", "g"),
+            ("remove-members", "g", "--instance-id", "a", "--execute", "--yes"),
+        ):
             done = cli(*command, bootstrap=f"127.0.0.1:{port}", timeout="2s")
             assert done.returncode == 7, done.stderr
             assert done.stderr.startswith("error: ")

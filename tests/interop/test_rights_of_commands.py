@@ -124,7 +124,7 @@ ROWS = {
     "cluster user add": Row(("cluster", "user", "add", "eve", "--password-file", "eve.txt"), None),
     "cluster user list": Row(("cluster", "user", "list"), None),
     "cluster user remove": Row(("cluster", "user", "remove", "eve"), None),
-    "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--for", "300ms"), "g-run", TOPIC),
+    "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--stop-after", "300ms"), "g-run", TOPIC),
 }
 VARIANTS = [
     *ROWS.items(),

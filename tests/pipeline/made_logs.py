@@ -207,7 +207,9 @@ def made_batches(seed: int, batches: int, first_offset: int = 0) -> list[bytes]:
             continue
         else:
             pairs = world.commits(group, ts)
-        records = [LogRecord(key, value, timestamp_ms=ts + i % 3) for i, (key, value) in enumerate(pairs)]
+        # Commits share a batch with others' writes; the records of one write have one time.
+        apart = 3 if pairs and pairs[0][0][:2] == b"\0\1" and pairs[0][1] is not None else 1
+        records = [LogRecord(key, value, timestamp_ms=ts + i % apart) for i, (key, value) in enumerate(pairs)]
         made.append(encode_batch(records, base_offset=base, **more))
         base += len(records)
     return made

@@ -15,6 +15,7 @@ from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
 
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.domain import SHARE_STATE_TOPIC
+from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.deliveries import add_deliveries
@@ -22,6 +23,7 @@ from kgroup.history.fold.events import Event
 from kgroup.history.replay import replay
 from kgroup.history.sources.live import LiveLog
 from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
+from kgroup.pipeline.ask.replaying import as_story
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.read.inputs import LiveCluster, live_topic
 from kgroup.pipeline.spark.workers import InProcess
@@ -73,6 +75,12 @@ def test_rows_are_what_replay_log_reports(tmp_path: Path) -> None:
     told = replayed(QUEUE)
     store = run(QUEUE, tmp_path / "out")
     assert stored(store) == expected(told)
+    look, names = segments_of([QUEUE]), topic_names_near([QUEUE])
+    story = replay(logs_of(look), topic_names=names)
+    add_deliveries(story, state_logs_of(look), names, runs=False)
+    found = as_story(store, "queue")
+    assert found.events == story.events and found.state_coverage == story.state_coverage
+    assert found.stored("queue") is not None, "an empty answer is not an unknown one"
     assert {event.kind.value for event in told} >= {
         "delivery-state-created",
         "start-offset-moved",
@@ -154,6 +162,11 @@ def test_the_commands_show_the_table_and_what_was_read(kgroup: Callable[..., Ran
     rows = kgroup(*asked, "--group", "queue").data["rows"]
     assert [row["event"] for row in rows] == [event.kind.value for event in replayed(QUEUE)]
     assert kgroup(*asked, "--group", "another").data["rows"] == []
+    events = kgroup("pipeline", "events", out, "--group", "queue", "-o", "json")
+    alone = kgroup("replay-log", "queue", "--files", str(QUEUE), "--all-commits", "-o", "json")
+    assert events.code == 0 and events.data["events"] == alone.data["events"]
+    first = min(event["timestamp_ms"] for event in alone.data["events"])
+    assert kgroup("pipeline", "query", "members", out, "--at", str(iso(first - 1))).code == 0
     covered = kgroup("pipeline", "query", "coverage", out, "-o", "json").data["rows"]
     assert {row["log_topic"] for row in covered} == {"__consumer_offsets", SHARE_STATE_TOPIC}
 

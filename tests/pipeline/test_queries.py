@@ -13,6 +13,7 @@ from kgroup.pipeline.ask.jobs import progress
 from kgroup.pipeline.ask.queries import in_ms, table
 from kgroup.pipeline.ask.replaying import replay_on_spark
 from kgroup.pipeline.ask.spark_views import derived, rows_of
+from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
@@ -45,6 +46,29 @@ def test_state_at_a_moment(spark, made, store, share):
     rows = derived(spark, store, "state_at", at_ms=moment).collect()
     found = {(r.part, r.group_id, r.topic, r.partition): (r.offset, r.log_offset) for r in rows}
     assert found == expected and len(found) == len(rows)
+
+
+@pytest.mark.parametrize("moment", [900, 1000, 2999, 5000, 2**41, None])
+def test_one_batch_with_a_wrong_time_freezes_no_state(spark, tmp_path, moment):
+    """One producer's clock was far ahead, another's behind: the order of the log decides."""
+    stamps = [1000, 2000, 2**42, 3000, 500, 4000, 5000, 2**42, 6000]
+    log = tmp_path / "in" / "__consumer_offsets-3" / f"{0:020d}.log"
+    log.parent.mkdir(parents=True)
+    with log.open("wb") as file:
+        for offset, stamp in enumerate(stamps):
+            key = r.encode_key(r.OffsetCommitKey(group="g", topic="t", partition=offset % 4))
+            value = r.encode_value(r.OffsetCommitValue(offset=offset, commit_timestamp=stamp), 3)
+            file.write(encode_batch([LogRecord(key, value, timestamp_ms=stamp)], base_offset=offset))
+    ingest(spark.sparkContext, [tmp_path / "in"], store := Store(tmp_path / "out"))
+    last = max((n for n, ms in enumerate(stamps) if moment is None or ms <= moment), default=-1)
+    expected = {offset % 4: offset for offset in range(last + 1)}
+    story = replay(segment_logs([tmp_path / "in"]), at=None if moment is None else At(time_ms=moment))
+    assert {p.partition: c.offset for _, s in story.states for p, c in s.offsets.items()} == expected
+    found = derived(spark, store, "state_at", at_ms=moment).collect()
+    assert {row.partition: row.offset for row in found} == expected
+    at = "null" if moment is None else f"make_timestamp({moment} * 1000)"
+    rows = answered(store, f"select s.partition, s.offset from state_at({at}) s").rows
+    assert {row["partition"]: row["offset"] for row in rows} == expected
 
 
 def test_top_writers(spark, made, store):

@@ -83,9 +83,8 @@ def test_the_completions_are_where_shells_look(installed: Environment, place: st
 
 def test_bash_completes_a_command(installed: Environment) -> None:
     script = installed.prefix / "share/bash-completion/completions/kgroup.bash"
-    typed = "COMP_WORDS=(kgroup rep); COMP_CWORD=1; _kgroup_completion kgroup"
-    # The one program the script needs, from where the PATH has nothing.
-    asked = f'env() {{ /usr/bin/env "$@"; }}; . "{script}"; {typed}; echo "${{COMPREPLY[@]}}"'
+    typed = "COMP_LINE='kgroup rep'; COMP_POINT=10; _kgroup_completion kgroup rep"
+    asked = f'. "{script}"; {typed}; echo "${{COMPREPLY[@]}}"'
     assert installed.run("/bin/bash", "--norc", "-c", asked) == "replay-log\n"
 
 

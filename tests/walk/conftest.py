@@ -1,6 +1,7 @@
 """Run commands against the worlds of world.py, in this process."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,9 @@ import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
-from kgroup.cli.env import session
+from kgroup.cli.env import invocation, session
+from kgroup.cli.env.invocation import Env
+from kgroup.client.retry import Limit, Retry
 from kgroup.protocol.codec import Message
 from tests.own_home import move_in
 from tests.ran import Ran, ran
@@ -29,11 +32,17 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     move_in(monkeypatch, tmp_path)
 
     def call(world: World, *argv: str) -> Ran:
-        def admin(*_: object, **__: object) -> Admin:
+        def admin(*_: object, retry: Retry) -> Admin:
             journal = Journal(tmp_path / "journal.jsonl")
-            return Admin(world.fake, retry=world.fake.retry(), journal=journal)
+            own = replace(world.fake.retry(), timeout_s=retry.timeout_s, limit=retry.limit)
+            return Admin(world.fake, retry=own, journal=journal)
 
-        monkeypatch.setattr(session, "_transport", lambda *_: SimpleNamespace(close=lambda: None))
+        def transport(env: Env, makes: bool) -> SimpleNamespace:
+            world.fake.limit = env.limit
+            return SimpleNamespace(close=lambda: None)
+
+        monkeypatch.setattr(session, "_transport", transport)
+        monkeypatch.setattr(invocation, "Limit", lambda: Limit(clock=world.fake.time))
         monkeypatch.setattr("kgroup.admin.admin.Admin", admin)
         form = () if "-o" in argv else ("-o", "json")
         sent, recorded = len(world.fake.sent), len(Journal(tmp_path / "journal.jsonl").entries())

@@ -50,7 +50,7 @@ DELETED_ALONE = {
     "no_right_to_topics": RIGHTS,
 }
 LAG_UNKNOWN = {"nothing_committed": BAD, "an_undecodable_assignment": PARTIAL, "members_not_told": PARTIAL}
-NOT_HEALTHY = {"a_broker_down": LATE, "an_undecodable_assignment": PARTIAL, "nothing_committed": PARTIAL}
+NOT_HEALTHY = {"a_broker_down": PARTIAL, "an_undecodable_assignment": PARTIAL, "nothing_committed": PARTIAL}
 OF_OTHER = {"a_broker_down": LATE, "a_leaderless_offsets_partition": LATE}
 OF_IDLE = {**OF_OTHER, "no_right_to_list": RIGHTS}
 COMMANDS = (

@@ -4,9 +4,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import actor, forgets, look
+from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look
+from kgroup.admin.change.unread import unread_offsets, unread_text
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, Deletion, GroupDescription, GroupResult
+from kgroup.admin.models import (
+    DEAD,
+    EMPTY,
+    SHARE,
+    ChangeStatus,
+    Deletion,
+    GroupDescription,
+    GroupResult,
+    UnreadOffset,
+)
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
@@ -16,20 +26,29 @@ from kgroup.security.rights import DELETE, on_group
 
 
 def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-    """Return the effect of deleting these groups, and what could not be restored of share groups."""
+    """Return the effect of deleting these groups: what they have not read, and what no undo restores."""
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
-    share = [
-        name
-        for name, found in described.items()
-        if items[name].planned and isinstance(found, GroupDescription) and found.type == SHARE
-    ]
-    for name, now in look(cluster, share).items() if share else ():
-        if now.error:
-            items[name] = _unreadable(name, now.error)
+    going = [name for name in described if items[name].planned]
+    now = look(cluster, going) if going else {}
+    unread = unread_offsets(cluster, now)
+    for name, group in now.items():
+        if group.error and group.type == SHARE:
+            items[name] = _unreadable(name, group.error)
+        elif group.error:
+            why = f"its offsets cannot be read: {group.error.message}"
+            row = replace(items[name], effect=f"deleted with all its offsets; {why}")
+            items[name] = row
         else:
-            items[name] = replace(items[name], effect=f"deleted with its start offsets. {forgets(now)}")
+            items[name] = _with_unread(items[name], group, unread[name])
     return tuple(items.values())
+
+
+def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset, ...]) -> GroupResult:
+    effect = f"{item.effect}: {unread_text(unread)}" if unread else item.effect
+    if group.type == SHARE:
+        effect = f"deleted with its start offsets: {unread_text(unread)}. {forgets(group)}"
+    return replace(item, effect=effect, unread=unread)
 
 
 def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
@@ -99,7 +118,8 @@ def recorded(
         for name in wanted
     }
     share = [name for name in wanted if now[name].type == SHARE]
-    plan = {"groups": wanted, "share": share, "actor": actor(), "reason": reason}
+    done = {name: now[name].done_beyond for name in share}
+    plan = {"groups": wanted, "share": share, "done_beyond": done, "actor": actor(), "reason": reason}
     named = [{"group_id": group_id} for group_id in wanted]
     with journal.change("delete", cluster.cluster_id(), plan, {"offsets": before}, named) as entry:
         items = execute(cluster, wanted)

@@ -24,6 +24,8 @@ from kgroup.domain import Document
 from kgroup.errors import KgroupError, StorageError
 
 FILE_NAME = "journal.jsonl"
+LAST = "LAST"
+"""What stands for the id of the newest entry."""
 INTERRUPTED, OUTCOME_UNKNOWN = "INTERRUPTED", "OUTCOME_UNKNOWN"
 IN_DOUBT = frozenset({INTERRUPTED, OUTCOME_UNKNOWN})
 """The codes of items whose outcome is unknown until the cluster is read again."""
@@ -151,7 +153,7 @@ class Journal:
     def find(self, entry_id: str) -> Entry | None:
         """Return one change by id, or the newest for LAST."""
         known = self.entries()
-        if entry_id.upper() == "LAST":
+        if entry_id.upper() == LAST:
             return known[-1] if known else None
         return next((entry for entry in known if entry.id == entry_id), None)
 

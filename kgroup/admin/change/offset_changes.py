@@ -52,10 +52,11 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     """Execute the plan group by group, and record it.
 
     A group that has become active, or whose offsets are no longer those of the plan, is refused as a whole;
-    the others are done. The before-image is in the journal before the first request.
+    the others are done. Offsets that were as wanted are checked too. The before-image is in the journal
+    before the first request.
     """
     share = {group.group_id for group in plan.groups if group.type == SHARE}
-    now = look(cluster, {item.group_id for item in plan.items if item.planned}, share)
+    now = look(cluster, {item.group_id for item in plan.items if _counts(item)}, share)
     items = [_checked(item, now, plan) for item in plan.items]
     # One stale offset excludes the whole group, because half a reset is wrong.
     stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
@@ -92,13 +93,18 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     return OffsetsExecution(plan, tuple(done), entry.id)
 
 
+def _counts(item: OffsetChange) -> bool:
+    """Return whether the plan holds only while this offset is as it was."""
+    return item.planned or item.result == ChangeStatus.UNCHANGED
+
+
 def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan) -> OffsetChange:
-    if not item.planned:
+    if not _counts(item):
         return item
     group = now[item.group_id]
     # Brokers change nothing of a share group with members, not even partitions without readers.
     refusal = refusal_of(group) if plan.needs_empty or group.error or group.type == SHARE else None
-    if refusal:
+    if refusal and item.planned:
         code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
         if group.error:
             return failed(item, group.error)

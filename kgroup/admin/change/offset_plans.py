@@ -12,7 +12,10 @@ import json
 import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from kgroup.admin.as_json import document
@@ -30,6 +33,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.offsets import LATEST, ListedOffset, leader_of, list_offsets
 from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_offsets, unread_starts
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
@@ -45,6 +49,8 @@ UNREAD = "unknown"
 """The state of a group that could not be read."""
 SAFETY_REFUSED = "SAFETY_REFUSED"
 """The code of a start offset that could be deleted only together with others."""
+NO_UNDO = "cannot be undone"
+"""How the effect of a change that has no undo begins."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 
@@ -79,7 +85,11 @@ Drafts = Mapping[TopicPartition, Draft]
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange(PlannedItem):
-    """One partition of a plan. `result` is planned, unchanged, done, refused or failed."""
+    """One partition of a plan. `result` is planned, unchanged, done, refused or failed.
+
+    `lag` is of `offsets delete` alone: what was not read, None for an unknown one, with `lag_error` as the
+    code where it could not be seen.
+    """
 
     group_id: str
     topic: str
@@ -89,6 +99,8 @@ class OffsetChange(PlannedItem):
     result: ChangeStatus
     error_code: str | None = None
     effect: str = ""
+    lag: int | None = None
+    lag_error: str | None = None
 
     @property
     def tp(self) -> TopicPartition:
@@ -97,7 +109,10 @@ class OffsetChange(PlannedItem):
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A group of a plan as found; `refusal` says why its committed offsets cannot be changed now."""
+    """A group of a plan as found; `refusal` says why its committed offsets cannot be changed now.
+
+    `hint` of an absent group without a refusal says how to go on: the plan would not create it.
+    """
 
     group_id: str
     type: GroupType | None
@@ -107,7 +122,12 @@ class PlannedGroup:
     hint: str | None = None
     error_code: str | None = None
     caution: Annotated[
-        str | None, "what the change leaves behind, or forgets: stores of Kafka Streams, deliveries"
+        str | None,
+        "what the change leaves behind, or forgets: stores of Kafka Streams, deliveries, unread records",
+    ] = None
+    done_beyond: Annotated[
+        int | None,
+        "of a share group: at most how many records beyond its start offsets are done; null: unknown",
     ] = None
 
 
@@ -249,7 +269,8 @@ class Purpose:
     """The purpose of a plan, as the journal reports it: the command, its spec in words, and why.
 
     `undoes` is the entry it undoes. With `needs_empty` off the broker decides, partition by partition,
-    whether an active group may be changed. With `mark`, commits record who made them and why.
+    whether an active group may be changed. With `mark`, commits record who made them and why. With `again`
+    an offset that is there already is committed once more, which restarts its retention.
     """
 
     command: str
@@ -258,12 +279,18 @@ class Purpose:
     undoes: str | None = None
     needs_empty: bool = True
     mark: bool = False
+    again: bool = False
 
 
-def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str, Drafts]) -> OffsetsPlan:
-    """Return the plan that turns the offsets of `now` into the drafts."""
+def make_plan(
+    purpose: Purpose,
+    now: Mapping[str, GroupNow],
+    drafts: Mapping[str, Drafts],
+    hints: Mapping[str, str] = MappingProxyType({}),
+) -> OffsetsPlan:
+    """Return the plan that turns the offsets of `now` into the drafts; `hints` as `hints_for_absent`."""
     items = [
-        _item(now[group_id], partition, draft, keep_equal=purpose.mark)
+        _item(now[group_id], partition, draft, purpose)
         for group_id, wanted in drafts.items()
         for partition, draft in sorted(_whole_topics(now[group_id], wanted).items(), key=lambda pair: pair[0])
     ]
@@ -276,19 +303,27 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
         text = Mark(plan_id, who, purpose.reason).text
         items = [
             replace(i, after=replace(i.after, metadata=text))
-            if i.after and now[i.group_id].type != SHARE
+            if i.planned and i.after and now[i.group_id].type != SHARE
             else i
             for i in items
         ]
     groups = []
     for group in (now[group_id] for group_id in drafts):
-        refusal, hint = None, None
+        refusal, hint = None, hints.get(group.group_id)
         if purpose.needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
-            refusal, hint = refusal_of(group) or (None, None)
+            refusal, hint = refusal_of(group) or (None, hint)
         code = code_name(group.error) if group.error else None
         groups.append(
             PlannedGroup(
-                group.group_id, group.type, group.state, group.members, refusal, hint, code, _caution(group)
+                group.group_id,
+                group.type,
+                group.state,
+                group.members,
+                refusal,
+                hint,
+                code,
+                _caution(group),
+                group.done_beyond,
             )
         )
     return OffsetsPlan(
@@ -303,6 +338,20 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
         needs_empty=purpose.needs_empty,
         undoes=purpose.undoes,
     )
+
+
+def hints_for_absent(
+    cluster: ClusterView, now: Mapping[str, GroupNow], typed: Iterable[str]
+) -> dict[str, str]:
+    """Return how to go on for each group that was typed and does not exist: near names, and --create."""
+    absent = [name for name in typed if now[name].state == ABSENT and not now[name].committed]
+    known: list[str] = []
+    if absent:
+        with suppress(KgroupError):
+            known = [group.group_id for group in list_groups(cluster).groups]
+    near = {name: first_of(get_close_matches(name, known), 3, " or ") for name in absent}
+    make = "--create makes a group of this name"
+    return {name: f"did you mean {found}? {make}" if found else make for name, found in near.items()}
 
 
 def imported(
@@ -402,18 +451,17 @@ def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
         if drafts[place].after is None:
             checked[place] = Draft(None, would, SAFETY_REFUSED)
         elif place not in group.committed:
-            checked[place] = replace(drafts[place], effect=f"cannot be undone: {would}")
+            checked[place] = replace(drafts[place], effect=f"{NO_UNDO}: {would}")
     return checked
 
 
-def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: bool) -> OffsetChange:
+def _item(group: GroupNow, partition: TopicPartition, draft: Draft, purpose: Purpose) -> OffsetChange:
     before = group.committed.get(partition)
     if group.type == SHARE and draft.after is not None:
         draft = replace(draft, after=CommittedOffset(draft.after.offset))
     result = ChangeStatus.FAILED if draft.error_code else ChangeStatus.PLANNED
-    # A reset to the current offset commits too, as in Kafka: it restarts the offset's retention.
-    if not draft.error_code and before == draft.after and (before is None or not keep_equal):
-        result = ChangeStatus.UNCHANGED
+    if not draft.error_code and _is_as_wanted(group, before, draft.after, purpose):
+        result, draft = ChangeStatus.UNCHANGED, replace(draft, after=before)
     return OffsetChange(
         group.group_id,
         partition.topic,
@@ -424,6 +472,21 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: 
         draft.error_code,
         draft.effect,
     )
+
+
+def _is_as_wanted(
+    group: GroupNow, before: CommittedOffset | None, after: CommittedOffset | None, purpose: Purpose
+) -> bool:
+    """Return whether a change would leave a committed offset as it is.
+
+    A reset moves offsets, so metadata and leader epochs are no change of it. Setting a share group's start
+    offset once more forgets what is done beyond it.
+    """
+    if before is None or after is None:
+        return before is after
+    if purpose.again or (group.type == SHARE and purpose.mark and group.done_beyond != 0):
+        return False
+    return before.offset == after.offset if purpose.mark else before == after
 
 
 def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:

@@ -9,18 +9,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from kgroup.admin.change.offset_plans import (
+    ABSENT,
     CommittedOffset,
     Draft,
     GroupNow,
     OffsetsPlan,
     Purpose,
+    hints_for_absent,
     look,
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, not_found
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError
 
@@ -67,18 +69,25 @@ def plan_reset(
     scope: Scope,
     reason: str | None = None,
     share: Collection[str] = (),
+    create: bool = True,
 ) -> OffsetsPlan:
     """Return the effect of the reset on each group, allowed now or not; changes nothing.
 
-    Partitions that cannot be reset are failed items. Raise for a named topic that does not exist, and
-    ConfigError for groups missing in the file. Absent groups in `share` become share groups.
+    Partitions that cannot be reset are failed items. Raise for a named topic or a model that does not exist,
+    and ConfigError for groups missing in the file and for a time before 1970. Absent groups in `share` become
+    share groups; with `create` off, absent groups stay absent.
     """
+    if spec.kind == TO_TIME and spec.number < 0:
+        raise ConfigError("the time to reset to is before 1970", "--to-earliest moves to the first record")
     wanted = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
     now = look(cluster, [*wanted, *models], share)
-    for error in (now[model].error for model in models):
-        if error is not None:
-            raise error
+    for model in (now[name] for name in models):
+        if model.error is not None:
+            raise model.error
+        if model.state == ABSENT and not model.committed:
+            raise not_found(model.group_id)
+    hints = {} if create else hints_for_absent(cluster, now, wanted)
     whole = [topic for topic, numbers in scope.topics.items() if numbers is None]
     known = cluster.topics(whole)
     found = {TopicPartition(topic, n) for topic, numbers in scope.topics.items() for n in numbers or ()}
@@ -88,7 +97,10 @@ def plan_reset(
             raise described
         found |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
     named = frozenset(found)
-    chosen = {group: _chosen(now[group], spec, scope, named, now) for group in wanted}
+    chosen = {
+        group: frozenset() if group in hints else _chosen(now[group], spec, scope, named, now)
+        for group in wanted
+    }
     log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})
     drafts: dict[str, dict[TopicPartition, Draft]] = {group: {} for group in chosen}
     for group, partitions in chosen.items():
@@ -97,7 +109,9 @@ def plan_reset(
                 drafts[group][p] = _target(p, now[group], spec, log, now)
             except KgroupError as failure:
                 drafts[group][p] = Draft(None, failure.message, code_name(failure))
-    return make_plan(Purpose("reset-offsets", spec.text, reason, mark=True), now, drafts)
+    # As in Kafka, a reset to the current offset commits it again.
+    purpose = Purpose("reset-offsets", spec.text, reason, mark=True, again=spec.kind == TO_CURRENT)
+    return make_plan(purpose, now, drafts, hints)
 
 
 def _chosen(

@@ -1,9 +1,9 @@
 """Undo a change of committed offsets from the journal's before-image, unless a commit came after."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
+from kgroup.admin.change.journal import IN_DOUBT, LAST, Entry, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
@@ -16,6 +16,7 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.domain import TopicPartition, first_of
+from kgroup.durations import utc
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
 UNDO = "undo"
@@ -41,17 +42,12 @@ def plan_undo(
 ) -> OffsetsPlan:
     """Return how to restore the state before a journal entry: offsets, leader epochs and metadata.
 
-    LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not undone.
-    `group_ids` limit the entry's groups. Commit times cannot be restored. Raise SafetyRefused when a
-    committed offset is no longer what the change made of it: a commit came after.
+    LAST is the newest change in the journal, whatever it changed. `group_ids` limit the entry's groups and
+    must be among them. Commit times cannot be restored. Raise SafetyRefused for an entry without an undo, and
+    when a committed offset is no longer what the change made of it: a commit came after.
     """
-    wanted = frozenset(group_ids)
-    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
-    changed = _changed(entry)
-    if wanted:
-        changed = {group: rows for group, rows in changed.items() if group in wanted}
-    if not any(changed.values()):
-        raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
+    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id)
+    changed = _left(journal, entry, _named(entry, entry_id), frozenset(group_ids))
     # A share group that is gone since becomes one again.
     if entry.command == DELETE:
         share = list(entry.plan.get("share", ()))
@@ -73,11 +69,60 @@ def plan_undo(
             f"a commit came after {entry.id}: {first_of(moved, 3, '; ')}",
             "kgroup journal show prints the offsets before; reset-offsets --from-file sets them regardless",
         )
+    headed = {group: "the start offset as it was" if group in share else "as it was" for group in changed}
     drafts = {
-        group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
+        group: {p: Draft(step.before, headed[group]) for p, step in rows.items()}
         for group, rows in changed.items()
     }
-    return make_plan(Purpose(UNDO, f"undo {entry.id} ({entry.command})", undoes=entry.id), now, drafts)
+    plan = make_plan(Purpose(UNDO, f"undo {told(entry)}", undoes=entry.id), now, drafts)
+    forgotten = _done_beyond(entry)
+    groups = (
+        replace(g, caution=" ".join(filter(None, (_again(entry, g.group_id, forgotten), g.caution))))
+        if g.group_id in share
+        else g
+        for g in plan.groups
+    )
+    return replace(plan, groups=tuple(groups))
+
+
+def _left(journal: Journal, entry: Entry, name: str, wanted: frozenset[str]) -> _Changes:
+    """Return what an entry changed of these groups, or of all of its groups, and no undo has restored."""
+    changed = _changed(entry)
+    strange = wanted - groups_of(entry)
+    if strange:
+        raise SafetyRefused(f"{name} is not about {', '.join(sorted(strange))}", _SHOW)
+    if wanted:
+        changed = {group: rows for group, rows in changed.items() if group in wanted}
+    if not any(changed.values()):
+        raise SafetyRefused(f"{name} changed no committed offset that could be brought back", _SHOW)
+    undone = _undone(journal, entry)
+    left = {
+        group: {place: step for place, step in rows.items() if (group, *place) not in undone}
+        for group, rows in changed.items()
+    }
+    if not any(left.values()):
+        raise SafetyRefused(f"{name} has already been undone, by {', '.join(sorted(set(undone.values())))}")
+    return left
+
+
+def _done_beyond(entry: Entry) -> Mapping[str, int | None]:
+    """Return at most how many records beyond the start offsets were done when the change forgot them."""
+    if entry.command == DELETE:
+        found = entry.plan.get("done_beyond")
+        return found if isinstance(found, Mapping) else {}
+    return {group["group_id"]: group.get("done_beyond") for group in entry.plan["groups"]}
+
+
+def _again(entry: Entry, group_id: str, forgotten: Mapping[str, int | None]) -> str:
+    """Return what becomes of the records that were done beyond the start offsets of a share group."""
+    count = forgotten.get(group_id)
+    what = "how many is not known" if count is None else f"up to {count}"
+    if count == 0:
+        return f"{group_id} is a share group: {entry.id} forgot its delivery counts, which begin at 0."
+    return (
+        f"{group_id} is a share group: {entry.id} forgot which records beyond its start offsets were "
+        f"acknowledged or given up, and those are delivered again ({what})."
+    )
 
 
 def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
@@ -86,40 +131,51 @@ def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
     return tuple(group for group, rows in _changed(entry).items() if rows) if entry else ()
 
 
-def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:
-    entries = journal.entries()
-    undone = {
-        str(e.plan["undoes"]): e.id
-        for e in entries
-        if e.plan.get("undoes") and any(r.get("result") == ChangeStatus.DONE for r in e.results or ())
-    }
-    if entry_id.upper() == "LAST":
-        for entry in reversed(entries):
-            fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
-            about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
-            if about and any(_changed(entry).values()):
-                return entry
-        raise SafetyRefused("the journal has no change of offsets to undo on this cluster", _SHOW)
-    found = next((entry for entry in entries if entry.id == entry_id), None)
+def groups_of(entry: Entry) -> frozenset[str]:
+    """Return the groups whose offsets an entry keeps."""
+    offsets = entry.before.get("offsets")
+    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+
+
+def told(entry: Entry) -> str:
+    """Return an entry's id, and whose change it was: command, user and time."""
+    who = entry.plan.get("actor") or "an unknown user"
+    return f"{entry.id} ({entry.command} by {who} at {utc(entry.time_ms)})"
+
+
+def _find(journal: Journal, entry_id: str, cluster_id: str | None) -> Entry:
+    last = entry_id.upper() == LAST
+    found = journal.find(entry_id)
+    if found is None and last:
+        raise SafetyRefused("the journal has no change to undo")
     if found is None:
         raise ConfigError(f"the journal has no entry {entry_id!r}", _SHOW)
+    name = _named(found, entry_id)
     if found.command not in CHANGES:
-        raise SafetyRefused(f"{entry_id} is a {found.command}: only changes of offsets can be undone")
+        raise SafetyRefused(f"{name} cannot be undone here: only changes of offsets can", _SHOW)
     if found.cluster_id != cluster_id:
-        raise SafetyRefused(f"{entry_id} is of cluster {found.cluster_id}, this one is {cluster_id}")
-    if entry_id in undone:
-        raise SafetyRefused(f"{entry_id} has already been undone, by {undone[entry_id]}")
-    if groups and not groups & _groups_of(found):
-        raise ConfigError(f"{entry_id} is not about {', '.join(sorted(groups))}")
+        raise SafetyRefused(f"{name} is of cluster {found.cluster_id}, this one is {cluster_id}", _SHOW)
+    if last and found.command == UNDO:
+        raise SafetyRefused(f"{name} is the undo of {found.plan.get('undoes')}", _SHOW)
     return found
 
 
-_SHOW = "kgroup journal list shows the entries"
+def _named(entry: Entry, entry_id: str) -> str:
+    return f"the newest change, {told(entry)}," if entry_id.upper() == LAST else entry.id
 
 
-def _groups_of(entry: Entry) -> frozenset[str]:
-    offsets = entry.before.get("offsets")
-    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+def _undone(journal: Journal, entry: Entry) -> dict[tuple[str, str, int], str]:
+    """Return the partitions of an entry that are as they were again, each with the undo that did it."""
+    return {
+        (r["group_id"], r["topic"], r["partition"]): undo.id
+        for undo in journal.entries()
+        if undo.plan.get("undoes") == entry.id
+        for r in undo.results or ()
+        if r.get("result") == ChangeStatus.DONE
+    }
+
+
+_SHOW = "kgroup journal list shows the entries; --undo ID undoes the one that is named"
 
 
 def _changed(entry: Entry) -> _Changes:

@@ -18,7 +18,7 @@ from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
-from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings
+from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, first_of, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -243,7 +243,7 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if any(member.state == MemberStatus.LEFT for member in group.known_members):
             try:
                 values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
-                each.session_ms = int(values.get(SESSION_TIMEOUT) or 0) or None
+                each.session_ms = number_of(values.get(SESSION_TIMEOUT)) or None
             except KgroupError as error:
                 each.miss(SESSION_TIMEOUT, error)
         if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.facts import SETTINGS, Facts
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.settings import group_settings
+from kgroup.admin.settings import group_settings, number_of
 from kgroup.admin.shell import command
 from kgroup.domain import count_of
 from kgroup.durations import utc
@@ -35,7 +35,7 @@ def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> Non
             continue
         try:
             values = {setting.name: setting.value for setting in group_settings(cluster, each.group.group_id)}
-            each.delivery_limit = int(values.get(LIMIT) or 0) or None
+            each.delivery_limit = number_of(values.get(LIMIT)) or None
         except KgroupError as error:
             each.miss(LIMIT, error)
 

@@ -6,7 +6,7 @@ size, embedded bytes, user data. The checks after those decide nothing there but
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.migrate.consequences import consequences
 from kgroup.admin.migrate.kinds import KAFKA_STREAMS
@@ -167,6 +167,8 @@ def served(found: Evidence | Serving) -> Iterator[Check]:
             f"broker {found.broker} does not serve ConsumerGroupHeartbeat (KIP-848 is in Kafka 4.0 and later)"
         )
         yield Check(code, BLOCK, why, "upgrade the brokers first", evidence)
+    elif found.preview:
+        yield _previewed(found, protocols, evidence)
     elif found.group_version == 0:
         hint = "kafka-features --bootstrap-server … upgrade --feature group.version=1"
         yield Check(code, BLOCK, f"the feature group.version is 0: {refused}", hint, evidence)
@@ -179,6 +181,22 @@ def served(found: Evidence | Serving) -> Iterator[Check]:
     else:
         message = f"served by broker {found.broker}, group.version={found.group_version}"
         yield Check(code, OK, message, None, evidence)
+
+
+def _previewed(found: Evidence | Serving, protocols: str | None, evidence: Mapping[str, object]) -> Check:
+    """Return whether a broker of Kafka 3.7 to 3.9 accepts them: a setting decides, it has no feature."""
+    code, early = (
+        "consumer_protocol",
+        "Kafka 3.7 to 3.9 have the protocol in early access, for KRaft clusters",
+    )
+    hint = f"upgrade the brokers to Kafka 4.0; to try it, set {PROTOCOLS}=classic,consumer and restart them"
+    if protocols is None:
+        return Check(
+            code, UNKNOWN, f"{early}; {PROTOCOLS} of broker {found.broker} is unknown", hint, evidence
+        )
+    if CONSUMER not in words(protocols):
+        return Check(code, BLOCK, f"{PROTOCOLS}={protocols}; {early}", hint, evidence)
+    return Check(code, WARN, f"served by broker {found.broker}, not for production: {early}", hint, evidence)
 
 
 def _unread_hint(found: Evidence) -> str | None:

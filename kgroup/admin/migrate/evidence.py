@@ -108,6 +108,7 @@ def gather_all(
             topic_names=names if all_topics else None,
             logged=records,
             member_types=at.member_types,
+            preview=at.preview,
             kind=kinds.get(group_id) or _kind(group),
         )
     return answers
@@ -145,13 +146,15 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
             own |= _settings(cluster, broker, GROUP_RESOURCE, groups[broker][at : at + BATCH])
         found = _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)]
         refusal = found if isinstance(found, BrokerRefused) else None
+        heartbeat = cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT)
         describes = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
         return Serving(
             broker=broker,
             settings=None if isinstance(found, BrokerRefused) else found,
             refusal=refusal,
             own=own,
-            serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
+            serves_heartbeat=heartbeat is not None,
+            preview=heartbeat is not None and heartbeat[-1] == 0,
             group_version=_group_version(cluster, broker),
             member_types=describes is not None and describes[-1] >= MEMBER_TYPES_SINCE,
         )

@@ -123,6 +123,7 @@ class Serving:
     serves_heartbeat: bool
     group_version: int | None
     member_types: bool
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ class Evidence:
     name), `own_settings` those of the group (None: for the reason in `own_error`). `group_version` is the
     finalized level of the feature, None where the broker reports no features. `logged` is None unless the
     records were read. `member_types`: whether the broker reports which protocol each member of a consumer
-    group speaks (4.0 and later). `kind` is who uses a classic group.
+    group speaks (4.0 and later). `preview`: it serves the protocol as Kafka 3.7 to 3.9 do. `kind` is who uses
+    a classic group.
     """
 
     group: GroupDescription
@@ -150,6 +152,7 @@ class Evidence:
     kind: Kind = Kind(CONSUMERS, "")
     settings_code: str | None = None
     own_error: str | None = None
+    preview: bool = False
 
     def number(self, name: str) -> int | None:
         """Return a numeric setting of the coordinator; None when unknown."""

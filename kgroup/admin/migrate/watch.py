@@ -237,20 +237,18 @@ def _signature(group: GroupDescription) -> object:
 
 def watch(
     cluster: ClusterView,
-    group_id: str,
-    direction: str,
-    *,
+    tracker: Tracker,
     interval_s: float,
-    stuck_after_s: float,
+    stop_after_s: float,
 ) -> Iterator[Look]:
-    """Yield looks until the migration is done or stuck; the last look says which.
+    """Yield looks until the migration is done or stuck, or time is up; the last look says which.
 
     A failed look is reported as such; only a failure of the first is raised.
     """
-    tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
-    eyes = Eyes(cluster, direction)
+    group_id = tracker.group_id
+    eyes = Eyes(cluster, tracker.direction)
     first = True
-    for _ in cluster.retry.looks(interval_s):
+    for _ in cluster.retry.looks(interval_s, stop_after_s):
         seen = eyes.see([group_id])[group_id]
         if first and isinstance(seen, KgroupError):
             raise seen

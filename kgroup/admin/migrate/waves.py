@@ -14,6 +14,7 @@ from kgroup.admin.migrate.models import READY
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 from kgroup.history.typed_json import Plain
+from kgroup.text_files import LARGEST_GENERATED, load_yaml, read_text
 
 CANARY, WAVE_SIZE = 1, 10
 
@@ -62,15 +63,11 @@ _SHARED = ("hook", "hook_timeout", "rules")
 
 def read_waves(path: Path) -> tuple[Wave, ...]:
     """Return the waves in a YAML file, in order; raise ConfigError with the fault and its place."""
-    import yaml
-
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        hint = "kgroup upgrade plan --all-groups --waves FILE writes one"
-        raise ConfigError(f"cannot read the waves in {path}: {error.strerror}", hint) from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from None
+        text = read_text(path, f"the waves in {path}", largest=LARGEST_GENERATED)
+    except ConfigError as error:
+        raise ConfigError(error.message, "kgroup upgrade plan --all-groups --waves FILE writes one") from None
+    document = load_yaml(text, str(path))
     try:
         top = _mapping(document, "the file", (*_SHARED, "waves"))
         shared = _settled(Wave("", ()), top, "")

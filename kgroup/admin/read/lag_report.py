@@ -119,7 +119,7 @@ def measure(
     if interval_s is not None:
         began = cluster.retry.clock()
         first = by_partition(describe(cluster, wanted))
-        cluster.retry.sleep(interval_s)
+        cluster.retry.pause(interval_s)
         interval_s = cluster.retry.clock() - began
     description = describe(cluster, wanted, stable_ends=True)
     return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)

@@ -156,7 +156,7 @@ def list_offsets(
     requesting metadata that is known already.
     """
     retry = cluster.retry
-    deadline = retry.clock() + retry.timeout_s
+    deadline = retry.part_ends()
     found: dict[TopicPartition, ListedOffset | KgroupError] = {}
     pending = dict(wanted)
     for delay in retry.backoff.delays(retry.chance):

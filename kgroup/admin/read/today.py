@@ -3,7 +3,7 @@
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic
-from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting
+from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, number_of
 from kgroup.errors import KgroupError
 from kgroup.history.fold.removals import Today
 
@@ -22,8 +22,10 @@ def today(cluster: ClusterView, node: int | None) -> Today:
             if sees_every_topic(cluster):
                 found = cluster.topics(None)
                 topics = {n: at.topic_id for n, at in found.items() if isinstance(at, TopicDescription)}
-            minutes = broker_setting(cluster, node, OFFSETS_RETENTION) if node is not None else None
-            retention_ms = int(minutes) * 60_000 if minutes else None
+            minutes = (
+                number_of(broker_setting(cluster, node, OFFSETS_RETENTION)) if node is not None else None
+            )
+            retention_ms = minutes * 60_000 if minutes else None
         except KgroupError:
             pass
     return Today(topics, retention_ms)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.nodes import of_nodes
 from kgroup.broker.server import Server
 from kgroup.domain import INTERNAL_TOPICS, OFFSETS_TOPIC
 from kgroup.errors import ConfigError
@@ -123,8 +122,7 @@ class Brokers:
         self._dispatcher.watchers.notify((topic, partition))
 
     def _check(self, node: int, *, up: bool = False) -> None:
-        nodes: Collection[int] = self._cluster.nodes
-        if node not in nodes:
-            raise ConfigError(f"there is no broker {node}", f"there are {', '.join(map(str, nodes))}")
+        if node not in self._cluster.nodes:
+            raise ConfigError(*of_nodes(node, self._cluster.nodes))
         if up and node in self._cluster.down:
             raise ConfigError(f"broker {node} is down", "start_broker starts it again")

@@ -21,6 +21,8 @@ from kgroup.runtime.clock import MovableClock
 from kgroup.timers import TimerKey
 
 FOREVER_MS = 1 << 50
+MOST_MS = 366 * 86_400_000
+"""As far as one move goes."""
 PATIENCE_S = 10.0
 """How long members have, in real time, to do what a rebalance waits for while time is moved."""
 
@@ -39,7 +41,9 @@ class Control:
         self._presence = self.dispatcher.presence
 
     async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
-        """Move time forward, as `Move` does, and return the time it is then."""
+        """Move time forward, as `Move` does, and return the time it is then; ConfigError if it is too far."""
+        if by_ms > MOST_MS:
+            raise ConfigError(f"time cannot move by {by_ms} ms at once", "366d is the most; move again")
         target_ms = self.clock.now_ms() + by_ms
         move = Move(self.dispatcher, self.clock, target_ms, keep=keep, patience_s=patience_s)
         await move.carry_out()

@@ -23,6 +23,8 @@ from kgroup.runtime.cluster import Cluster
 
 GATE = "gate"
 """What the gate of a group holds is held for (GATE, group)."""
+MOVE = "move"
+"""What is held until time has moved."""
 
 
 class ControlledDispatcher(Dispatcher):
@@ -36,6 +38,8 @@ class ControlledDispatcher(Dispatcher):
         self.presence = Presence()
         self.faults = Faults(cluster)
         self.frozen_nodes: set[int] = set()
+        self.moves: set[object] = set()
+        """Moves of time under way during which clients are not served."""
         self.gates: dict[str, Gate] = {}
         self._held: dict[Hashable, list[AnyCall]] = {}
 
@@ -66,6 +70,9 @@ class ControlledDispatcher(Dispatcher):
         """Serve a call by the rules, if there are any, unless it or its broker is frozen."""
         if call.client_id == OWN_CLIENT:
             return self._serve(call)
+        if self.moves:
+            self._hold(call, MOVE)
+            return None
         if call.node in self.frozen_nodes:
             self._hold(call, call.node)
             return None

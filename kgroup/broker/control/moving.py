@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from kgroup.broker.control.dispatcher import ControlledDispatcher
+import asyncio
+
+from kgroup.broker.control.dispatcher import MOVE, ControlledDispatcher
 from kgroup.broker.control.presence import Key
 from kgroup.broker.control.waiting import until
 from kgroup.coordinator.sessions import awaited, prolong
 from kgroup.runtime.clock import MovableClock
 from kgroup.timers import TimerKey
 
+SLICE_S = 0.02
+"""Real time of work after which everything else on the loop has its turn, such as a signal."""
+
 
 class Move:
     """One move of a clock to `target_ms`.
 
     With `keep`, members that are connected and not frozen count as sending their heartbeats; a member
-    without which a rebalance would go on gets `patience_s` of real time to do its part.
+    without which a rebalance would go on gets `patience_s` of real time to do its part. Without it, what
+    clients send meanwhile is served at the end: a move takes no time as they see it.
     """
 
     def __init__(
@@ -36,8 +42,24 @@ class Move:
 
     async def carry_out(self) -> None:
         """Fire all that falls due until the target, each at its own time."""
+        if self._keep:
+            await self._go_on()
+            return
+        self._dispatcher.moves.add(self)
+        try:
+            await self._go_on()
+        finally:
+            self._dispatcher.moves.discard(self)
+            self._dispatcher.release(MOVE)
+
+    async def _go_on(self) -> None:
         wakeups, clock = self._dispatcher.wakeups, self._clock
+        loop = asyncio.get_running_loop()
+        slice_end = loop.time() + SLICE_S
         while True:
+            if loop.time() >= slice_end:
+                await asyncio.sleep(0)
+                slice_end = loop.time() + SLICE_S
             if self._keep:
                 left_ms = max(self._target_ms - clock.now_ms(), 0)
                 for shard in self._dispatcher.cluster.live_shards():

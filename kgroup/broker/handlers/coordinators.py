@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher, Work
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.find_coordinator import (
@@ -27,12 +27,11 @@ _MESSAGES = {
 """Kafka's own, which versions 1 to 3 carry even without an error; later ones carry an empty text."""
 
 
-def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> Answer:
     """Return the leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
     if call.version >= MANY_KEYS_SINCE:
-        found = tuple(_coordinator(broker, call, key) for key in request.coordinator_keys)
-        return FindCoordinatorResponse(coordinators=found)
+        return broker.in_turns(call, _coordinators(broker, call))
     one = _coordinator(broker, call, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
@@ -51,6 +50,14 @@ def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None
         port=-1,
         coordinators=tuple(_none(key, code) for key in request.coordinator_keys),
     )
+
+
+def _coordinators(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> Work:
+    found = []
+    for key in call.body.coordinator_keys:
+        found.append(_coordinator(broker, call, key))
+        yield
+    return FindCoordinatorResponse(coordinators=tuple(found))
 
 
 def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: str) -> Coordinator:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher, Work
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS, NO_OFFSET
 from kgroup.errors import ErrorCode, Refused, StorageError
@@ -18,8 +18,12 @@ from kgroup.protocol.messages.delete_records import (
 HIGH_WATERMARK = -1
 
 
-def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
+def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Answer:
     """Return the start of each log afterwards; an error of one partition stops no other."""
+    return broker.in_turns(call, _delete_records(broker, call))
+
+
+def _delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Work:
     request = call.body
     # as in Kafka, a partition named again counts once, with what was asked for last
     topics: dict[str, dict[int, DeleteRecordsPartition]] = {}
@@ -48,6 +52,7 @@ def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Dele
                 found.append(DeleteRecordsPartitionResult(partition_index=number, low_watermark=start))
             except (Refused, StorageError) as error:
                 found.append(_failed(number, code_of(broker, call, error)))
+            yield
         if found:
             results.append(DeleteRecordsTopicResult(name=name, partitions=tuple(found)))
     return DeleteRecordsResponse(topics=tuple(results))

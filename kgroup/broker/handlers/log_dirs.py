@@ -42,8 +42,8 @@ def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) ->
                 continue
             held = tuple(
                 DescribeLogDirsPartition(partition_index=p, partition_size=broker.cluster.size_of(name, p))
-                for p in range(known.partitions)
-                if p in partitions and call.node in broker.cluster.placement_of(known, p).replicas
+                for p in sorted(partitions.intersection(range(known.partitions)))
+                if call.node in broker.cluster.placement_of(known, p).replicas
             )
             if held:
                 topics.append(DescribeLogDirsTopic(name=name, partitions=held))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher, Work
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import NO_LEADER_EPOCH
 from kgroup.errors import ErrorCode, Refused, StorageError
@@ -35,8 +35,12 @@ NOTHING = (-1, -1)
 READ_COMMITTED = 1
 
 
-def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> Answer:
     """Offset and timestamp of each partition's record; a partition named twice is INVALID_REQUEST."""
+    return broker.in_turns(call, _list_offsets(broker, call))
+
+
+def _list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> Work:
     request = call.body
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     committed = request.isolation_level == READ_COMMITTED
@@ -66,6 +70,7 @@ def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffs
                 )
             except (Refused, StorageError) as error:
                 found.append(_unlisted(wanted, code_of(broker, call, error)))
+            yield
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -79,10 +84,12 @@ def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | Non
     )
 
 
-def offset_for_leader_epoch(
-    broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
-) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]) -> Answer:
     """Return where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
+    return broker.in_turns(call, _ends_of_epochs(broker, call))
+
+
+def _ends_of_epochs(broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]) -> Work:
     request = call.body
     topics = []
     for topic in request.topics:
@@ -98,6 +105,7 @@ def offset_for_leader_epoch(
             except (Refused, StorageError) as error:
                 code = code_of(broker, call, error)
                 found.append(EpochEndOffset(partition=wanted.partition, error_code=code))
+            yield
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 

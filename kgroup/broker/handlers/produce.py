@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kgroup.broker.call import Answer, Call, NoResponse
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, Work
 from kgroup.broker.handlers.fetch import leader_of, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
@@ -39,6 +39,10 @@ _RETRIABLE = frozenset(
 
 def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
+    return broker.in_turns(call, _produce(broker, call))
+
+
+def _produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Work:
     request = call.body
     try:
         if request.acks not in (-1, 0, 1):
@@ -53,9 +57,20 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
         response = refuse(request, refused.code, refused.message)
     else:
         leaders: set[int] = set()
-        responses = tuple(_topic(broker, call, topic, leaders) for topic in request.topic_data)
+        responses = []
+        for topic in request.topic_data:
+            found = []
+            for data in topic.partition_data:
+                found.append(_appended(broker, call, topic, data, leaders))
+                yield
+            responses.append(
+                TopicProduceResponse(
+                    name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found)
+                )
+            )
         response = ProduceResponse(
-            responses=responses, node_endpoints=node_endpoints(broker, call, leaders) if leaders else ()
+            responses=tuple(responses),
+            node_endpoints=node_endpoints(broker, call, leaders) if leaders else (),
         )
     if request.acks:
         return response
@@ -88,26 +103,27 @@ def _refused(
     )
 
 
-def _topic(
-    broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData, leaders: set[int]
-) -> TopicProduceResponse:
-    """Append to the topic's partitions; the leaders of those led elsewhere are added to `leaders`."""
-    found = []
-    for data in topic.partition_data:
-        try:
-            found.append(_partition(broker, call, topic, data))
-        except Refused as refused:
-            records = refused.records if isinstance(refused, InvalidRecords) else ()
-            answer = _refused(data.index, refused.code, refused.message, records)
-            if refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= LEADERS_SINCE:
-                name = topic_name(broker, topic.name, topic.topic_id)
-                leader = leader_of(broker, name, data.index)
-                leaders.add(leader.leader_id)
-                answer = replace(answer, current_leader=leader)
-            found.append(answer)
-        except StorageError as error:
-            found.append(_refused(data.index, code_of(broker, call, error), error.message))
-    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
+def _appended(
+    broker: Dispatcher,
+    call: Call[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    leaders: set[int],
+) -> PartitionProduceResponse:
+    """Append to a partition, or return why not; the leader of one led elsewhere is added to `leaders`."""
+    try:
+        return _partition(broker, call, topic, data)
+    except Refused as refused:
+        records = refused.records if isinstance(refused, InvalidRecords) else ()
+        answer = _refused(data.index, refused.code, refused.message, records)
+        if refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= LEADERS_SINCE:
+            name = topic_name(broker, topic.name, topic.topic_id)
+            leader = leader_of(broker, name, data.index)
+            leaders.add(leader.leader_id)
+            answer = replace(answer, current_leader=leader)
+        return answer
+    except StorageError as error:
+        return _refused(data.index, code_of(broker, call, error), error.message)
 
 
 def _partition(

@@ -153,7 +153,7 @@ def _moved(
     name: str,
     wanted: alter.ReassignablePartition,
 ) -> Placement:
-    now, end_offset = _known(broker, name, wanted.partition_index)
+    now = _known(broker, name, wanted.partition_index)
     if wanted.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_replicas(wanted.replicas, broker.cluster.nodes)
@@ -162,25 +162,30 @@ def _moved(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {len(now.replicas)} to {len(wanted.replicas)}",
         )
-    return now.moved(wanted.replicas, end_offset)
+    return now.moved(wanted.replicas, _end_offset(broker, name, wanted.partition_index))
 
 
 def _elected(broker: Dispatcher, request: elect.ElectLeadersRequest, name: str, partition: int) -> Placement:
-    now, end_offset = _known(broker, name, partition)
+    now = _known(broker, name, partition)
     if request.election_type == UNCLEAN or now.leader == now.replicas[0]:
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    return now.elected(end_offset)
+    return now.elected(_end_offset(broker, name, partition))
 
 
-def _known(broker: Dispatcher, name: str, partition: int) -> tuple[Placement, int]:
-    """Return a partition's place, and the end of its log."""
+def _known(broker: Dispatcher, name: str, partition: int) -> Placement:
+    """Return a partition's place."""
     topic = broker.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    log = broker.cluster.log(name, partition)
-    if log is None:
+    if not 0 <= partition < topic.partitions:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{partition}.")
-    return broker.cluster.placement_of(topic, partition), log.end_offset
+    return broker.cluster.placement_of(topic, partition)
+
+
+def _end_offset(broker: Dispatcher, name: str, partition: int) -> int:
+    log = broker.cluster.log(name, partition)
+    assert log is not None
+    return log.end_offset
 
 
 APIS = (

@@ -42,7 +42,8 @@ from kgroup.share.settle import Acknowledge
 
 LONGEST_MEMBER_ID = 36
 RENEWS_SINCE = 2
-BY_RECORD = 1
+MODES = _, BY_RECORD = range(2)
+"""How records are acquired: whole batches, or no more than as many records as asked for."""
 _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 Readable: TypeAlias = Callable[[str], bool]
@@ -65,7 +66,7 @@ def fetch(broker: Dispatcher, call: Call[ShareFetchRequest], readable: Readable 
     refuse_if_off(broker)
     request = call.body
     group_id, member = _named(request.group_id, request.member_id)
-    batches = {
+    batches: Batches = {
         StateKey(group_id, topic.topic_id, each.partition_index): each.acknowledgement_batches
         for topic in request.topics
         for each in topic.partitions
@@ -87,18 +88,21 @@ def fetch(broker: Dispatcher, call: Call[ShareFetchRequest], readable: Readable 
         if request.share_session_epoch != FINAL_EPOCH:
             _change(session, group_id, request)
             sessions.go_on(session)
-    known = {key: each for key, each in batches.items() if each} if acknowledges else {}
     said = settle(
-        broker, call, member, known, readable, may_renew=call.version >= RENEWS_SINCE, renews=renews
+        broker,
+        call,
+        member,
+        batches if acknowledges else {},
+        readable,
+        may_renew=call.version >= RENEWS_SINCE,
+        renews=renews,
     )
     work = _Fetch(broker, call, session, member, said, readable)
     if request.share_session_epoch == FINAL_EPOCH:
         answer = work.answer({})
         sessions.close(session)
         return answer
-    if renews or not session.partitions or request.max_records == 0 or request.max_bytes == 0:
-        return work.answer({})
-    return work.begin()
+    return work.answer({}) if renews else work.begin()
 
 
 def acknowledge(
@@ -169,12 +173,18 @@ def settle(
     may_renew: bool,
     renews: bool,
 ) -> Acknowledged:
-    """Acknowledge records, partition by partition."""
+    """Acknowledge records, partition by partition.
+
+    As in Kafka, partitions without batches are in the answer only if another has some that can be settled.
+    """
     highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
     said: Acknowledged = {}
+    settles = False
     for key, each in batches.items():
         said[key] = None
         try:
+            if key.topic_id not in broker.cluster.catalog.image.by_id:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
             end = -1
             for batch in each:
                 types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
@@ -190,18 +200,25 @@ def settle(
                 end = batch.last_offset
             _topic(broker, key, readable)
             if each:
+                settles = True
                 broker.share_partitions.acknowledge(key, member, each)
         except Refused as refused:
             said[key] = refused
-    return said
+    return said if settles else {key: refused for key, refused in said.items() if refused is not None}
+
+
+def check_member_id(member: str | None) -> str:
+    """Return the id of a member of a share group; INVALID_REQUEST for none, or one longer than a UUID."""
+    # Java counts UTF-16 code units.
+    if not member or len(member.encode("utf-16-be", "surrogatepass")) > 2 * LONGEST_MEMBER_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return member
 
 
 def _named(group_id: str | None, member: str | None) -> tuple[str, str]:
     if group_id is None:
         raise Refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
-    if not member or len(member) > LONGEST_MEMBER_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    return group_id, member
+    return group_id, check_member_id(member)
 
 
 def _change(session: ShareSession, group_id: str, request: ShareFetchRequest) -> None:
@@ -271,8 +288,15 @@ class _Fetch:
 
     def begin(self) -> Answer:
         """Return the answer if there is something to report, or park."""
-        looked = self._look()
         request = self._call.body
+        unknown_mode = request.share_acquire_mode not in MODES
+        if unknown_mode or request.max_records == 0 or request.max_bytes == 0:
+            unreadable = self._unreadable()
+            if unknown_mode and len(unreadable) < len(self._session.partitions):
+                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if not unknown_mode:
+                return self._answered(Looked({}, unreadable, 0))
+        looked = self._look()
         enough = looked.size >= max(min(request.min_bytes, request.max_bytes), 1)
         if enough or looked.refused or request.max_wait_ms <= 0:
             return self._answered(looked)
@@ -330,6 +354,16 @@ class _Fetch:
             ),
         )
 
+    def _unreadable(self) -> dict[StateKey, Refused]:
+        """Return the partitions of the session that do not exist or may not be read."""
+        found: dict[StateKey, Refused] = {}
+        for key in self._session.partitions:
+            try:
+                _topic(self._broker, key, self._readable)
+            except Refused as refused:
+                found[key] = refused
+        return found
+
     def _look(self) -> Looked:
         """Find the partitions that can be read, each time from another one on, and read their logs."""
         keys = list(self._session.partitions)
@@ -345,6 +379,11 @@ class _Fetch:
                     open_[key] = Open(name, share, log, share.next_offset())
             except (Refused, StorageError) as error:
                 refused[key] = self._refused(key, error)
+        if self._call.body.max_bytes < 0:
+            # Kafka fails where it divides them among the partitions.
+            text = "Request max bytes must be greater than 0"
+            refused |= dict.fromkeys(open_, Refused(ErrorCode.UNKNOWN_SERVER_ERROR, text))
+            open_ = {}
         size = self._read(open_, refused)
         return Looked(open_, refused, size)
 

@@ -13,7 +13,7 @@ from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, refusing
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.groups import delete_groups as delete_each
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.broker.handlers.share_fetch import refuse_if_off
+from kgroup.broker.handlers.share_fetch import check_member_id, refuse_if_off
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.share import offsets, state_partitions
 from kgroup.coordinator.share.group import Initialize, ShareGroup
@@ -61,6 +61,7 @@ def heartbeat(broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest]) -> Ans
     The answer does not wait for that, as in Kafka: the next heartbeat assigns what is ready by then.
     """
     refuse_if_off(broker)
+    check_member_id(call.body.member_id)
     answer = to_shard(broker, call)
     group_id = call.body.group_id
     if isinstance(answer, ShareGroupHeartbeatResponse) and not answer.error_code:
@@ -240,6 +241,7 @@ def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShare
         end = broker.cluster.log(name, key.partition)
         assert end is not None
         lag = end.end_offset - found.start_offset - found.delivery_complete_count
+        lag = (lag + 2**63) % 2**64 - 2**63  # a Java long: Kafka takes any start offset, and subtracts it
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
         start_offset=found.start_offset,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TypeVar, cast
 
-from kgroup.broker.call import Call
-from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, at_once
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import delete_share_group_state as deleting
@@ -37,21 +37,18 @@ def _api(
 ) -> AnyApi:
     """Return an API whose request names partitions, each of which is answered by itself."""
 
-    def each(body: R, answer: Callable[[StateKey, Asked], Result]) -> Message:
-        return response(
-            results=tuple(
-                topic_result(
-                    topic_id=topic.topic_id,
-                    partitions=tuple(
-                        answer(StateKey(body.group_id, topic.topic_id, asked.partition), cast("Asked", asked))
-                        for asked in topic.partitions
-                    ),
-                )
-                for topic in body.topics
-            )
-        )
+    def each(body: R, answer: Callable[[StateKey, Asked], Result]) -> Generator[None, None, Message]:
+        results = []
+        for topic in body.topics:
+            found = []
+            for asked in topic.partitions:
+                key = StateKey(body.group_id, topic.topic_id, asked.partition)
+                found.append(answer(key, cast("Asked", asked)))
+                yield
+            results.append(topic_result(topic_id=topic.topic_id, partitions=tuple(found)))
+        return response(results=tuple(results))
 
-    def handle(broker: Dispatcher, call: Call[R]) -> Message:
+    def handle(broker: Dispatcher, call: Call[R]) -> Answer:
         def one(key: StateKey, asked: Asked) -> Result:
             now_ms = broker.clock.now_ms()
             try:
@@ -59,12 +56,13 @@ def _api(
             except Refused as refused:
                 return result(partition=key.partition, error_code=refused.code, error_message=refused.message)
 
-        return each(call.body, one)
+        return broker.in_turns(call, each(call.body, one))
 
     def refuse(body: R, code: ErrorCode, message: str | None) -> Message:
-        return each(
-            body, lambda key, _: result(partition=key.partition, error_code=code, error_message=message)
-        )
+        def refused(key: StateKey, _: Asked) -> Result:
+            return result(partition=key.partition, error_code=code, error_message=message)
+
+        return at_once(each(body, refused))
 
     return Api(request, handle, refuse)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.broker.topics import check_name, new_topic
+from kgroup.broker.topics import MAX_NEW_PARTITIONS, TOO_MANY, check_name, new_topic
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.streams.topology import StatusCode
 from kgroup.domain import INTERNAL_TOPICS, first_of
@@ -130,12 +130,14 @@ def _invalid(message: str) -> Refused:
 
 
 def _created(
-    broker: Dispatcher, missing: Iterable[TopicInfo], answer: StreamsGroupHeartbeatResponse
+    broker: Dispatcher, missing: Collection[TopicInfo], answer: StreamsGroupHeartbeatResponse
 ) -> StreamsGroupHeartbeatResponse:
     """Return the answer, with the reasons why topics could not be created, if any could not."""
     refused: dict[str, str] = {}
+    if sum(info.partitions for info in missing) > MAX_NEW_PARTITIONS:
+        refused = {info.name: TOO_MANY for info in missing}
     with broker.together():
-        for info in missing:
+        for info in () if refused else missing:
             settings = {config.key: config.value for config in info.topic_configs}
             try:
                 made = new_topic(

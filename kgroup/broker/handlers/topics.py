@@ -47,8 +47,10 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
         for t in request.topics
     )
     if sum(sizes) > rules.MAX_NEW_PARTITIONS:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        raise Refused(ErrorCode.POLICY_VIOLATION, rules.TOO_MANY)
     results = {}
+    # Topics of one request mostly have the same settings: without this, to list them was most of the work.
+    known: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}
     with broker.together():
         for wanted in request.topics:
             try:
@@ -57,7 +59,10 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
                 topic = _planned(broker, wanted)
                 if not request.validate_only:
                     broker.cluster.create_topic(topic)
-                results[wanted.name] = _created(broker, topic)
+                own = tuple(topic.config.items())
+                if own not in known:
+                    known[own] = _settings(broker, topic)
+                results[wanted.name] = _created(topic, known[own])
             except Refused as refused:
                 results[wanted.name] = _not_created(wanted, refused.code, refused.message)
     return CreateTopicsResponse(topics=tuple(results.values()))
@@ -162,19 +167,23 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
     return replace(topic, placements=placed)
 
 
-def _created(broker: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:
+def _settings(broker: Dispatcher, topic: CatalogTopic) -> tuple[CreatableTopicConfigs, ...]:
     configs = []
     cluster = broker.cluster
     for name in sorted(SETTINGS):
         layers = cluster.configs.topic_layers(name, topic.config, cluster.in_force.only_node)
         _, value, source = in_force(name, layers)
         configs.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
+    return tuple(configs)
+
+
+def _created(topic: CatalogTopic, configs: tuple[CreatableTopicConfigs, ...]) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
         num_partitions=topic.partitions,
         replication_factor=topic.replication_factor,
-        configs=tuple(configs),
+        configs=configs,
     )
 
 

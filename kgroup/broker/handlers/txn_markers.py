@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher, Work
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.topics import check_name
 from kgroup.domain import EndMarker, TopicPartition
@@ -19,8 +19,12 @@ from kgroup.protocol.messages.write_txn_markers import (
 from kgroup.transactions.state import LATEST_VERSION
 
 
-def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
+def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Answer:
     """Write every marker to each of its partitions that this broker leads, each with a code of its own."""
+    return broker.in_turns(call, _write_markers(broker, call))
+
+
+def _write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Work:
     markers = []
     for marker in call.body.markers:
         producer = marker.producer_id, marker.producer_epoch
@@ -38,6 +42,7 @@ def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Wri
                 except (Refused, StorageError) as error:
                     code = code_of(broker, call, error)
                 results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
+                yield
             topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results)))
         markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=tuple(topics)))
     return WriteTxnMarkersResponse(markers=tuple(markers))

@@ -51,7 +51,7 @@ def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: A
     names = (by_id(broker, topic) for topic in request.topic_data)
     if (
         request.acks
-        or isinstance(answer, NoResponse)
+        or (answer is None or isinstance(answer, NoResponse))
         and all(name is None or asker.may(Operation.WRITE, ResourceType.TOPIC, name) for name in names)
     ):
         return answer

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.history.fold.explain import Blame
 
-REMOVE, DELETE = "remove-members", "delete"
-REMOVALS = frozenset({REMOVE, DELETE})
+REMOVE, DELETE, FORGET = "remove-members", "delete", "offsets delete"
+REMOVALS = frozenset({REMOVE, DELETE, FORGET})
 CLOCKS_MS = 60_000
 """The clock difference within which a deletion counts as the journal's."""
 
@@ -130,7 +130,7 @@ def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
 
 
 def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[Entry]":
-    """Return the journal's entries that removed the members or deleted the group of the events."""
+    """Return the journal's entries that removed the members, the offsets or the group of the events."""
     gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind == Kind.MEMBER_LEFT_OR_EXPIRED}
     for entry in entries:
         items = entry.results or ()
@@ -138,12 +138,20 @@ def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[En
             # A member id is never reused, so it proves the removal whatever the clocks show.
             if any(item.get("result") == "removed" and item.get("member_id") in gone for item in items):
                 yield entry
-        elif blamed.about == "deletion" and any(
-            item.get("result") == "deleted" and item.get("group_id") == name for item in items
-        ):
+        elif blamed.about == "deletion" and any(_is_of(item, name, blamed) for item in items):
             last_ms = entry.end_ms or entry.time_ms
             if entry.time_ms - CLOCKS_MS <= blamed.event.timestamp_ms <= last_ms + CLOCKS_MS:
                 yield entry
+
+
+def _is_of(item: Mapping[str, object], name: str, blamed: "Blame") -> bool:
+    """Return whether a journalled result is the deletion of this group, or of some of the offsets."""
+    if item.get("group_id") != name:
+        return False
+    if item.get("topic") is None:
+        return item.get("result") == "deleted" and blamed.event.kind == Kind.GROUP_DELETED
+    place = (item["topic"], item.get("partition"))
+    return item.get("result") == "done" and place in blamed.event.partitions
 
 
 def _entry_json(entry: "Entry") -> Document:

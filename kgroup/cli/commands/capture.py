@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import open_admin
+from kgroup.cli.env.session import LEAST_S, limit_of_logs, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
-from kgroup.cli.frame.declaring import option
+from kgroup.cli.frame.declaring import STOP_AFTER, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.durations import parse_duration
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def command(
     upload_every: Annotated[
         str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
     ] = "1m",
+    stop_after: Annotated[str | None, option(STOP_AFTER, "Stop after this long.  [default: never]")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Record the live __consumer_offsets topic, so that compaction cannot take its history.
@@ -54,7 +55,9 @@ def command(
     """
     pause, often = max(0.05, parse_duration(every)), parse_duration(upload_every)
     keeper = _keeper(env, out, storage_option)
-    with open_admin(env) as admin:
+    if once and stop_after is not None:
+        raise ConfigError("--once and --stop-after exclude each other")
+    with open_admin(env, stop_after_s=limit_of_logs(env) if once else stop_after_s(stop_after)) as admin:
         recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
         reporter = Reporter(env, recording)
         if not once:
@@ -63,16 +66,18 @@ def command(
         try:
             while True:
                 recording.poll()
-                if once or time.monotonic() >= upload_s:
+                left_s = env.limit.left() - LEAST_S
+                ends = once or left_s <= 0
+                if ends or time.monotonic() >= upload_s:
                     recording.flush()
                     upload_s = time.monotonic() + often
                 reporter.report()
-                if once:
-                    # The result of a single poll: PARTIAL if some partitions were not read, the common reason
+                if ends:
+                    # The result of the last poll: PARTIAL if some partitions were not read, the common reason
                     # if none was.
                     failed = [of_error(error) for error in recording.failures.values()]
                     return of_batch(failed, len(failed) < len(recording.parts))
-                time.sleep(pause)
+                time.sleep(min(pause, left_s))
         except KeyboardInterrupt:
             recording.flush()
             raise

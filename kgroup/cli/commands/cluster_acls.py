@@ -1,6 +1,7 @@
 """`kgroup cluster acl`: which principals may do what with which resources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ChangeStatus
@@ -17,7 +18,7 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.acls import ListedAcl
@@ -31,6 +32,7 @@ _COLUMNS = (
     Column("operation"),
     Column("permission"),
 )
+_NO_UNDO = "undo: none"
 Names = list[str] | None
 Principals = Annotated[
     Names, option("--principal KIND:NAME", "Such as User:alice; 'User:*' is everyone. Repeatable.")
@@ -83,22 +85,35 @@ def add(
     """Add access rules (ACLs): each operation on each resource, for each principal.
 
     A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe. Brokers without
-    an authorizer (authorizer.class.name) refuse.
+    an authorizer (authorizer.class.name) refuse. Rules that exist already are left as they are.
     """
     from kgroup.admin.acls import ListedAcl
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
-    wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
+    terms = Terms(principal or (), host or (), operation or (), pattern, deny)
+    wanted = new_acls(resources, terms)
     with open_admin(env) as admin:
-        rows: list[Document] = [{**ListedAcl.of(acl).words} for acl in wanted]
-        with admin.change("cluster acl add", {"acls": rows}, {}, rows) as entry:
-            admin.acls.add(wanted)
-            entry.results += [{**row, "result": ChangeStatus.DONE} for row in rows]
+        there: Collection[ListedAcl] = ()
+        with suppress(KgroupError):  # the request to add them says why
+            there = admin.acls.list(filters(resources, terms))
+        listed = [ListedAcl.of(acl) for acl in wanted]
+        new = [acl for acl, rule in zip(wanted, listed, strict=True) if rule not in there]
         where = identity(admin, env)
-    text = f"{len(rows)} access rule(s) hold:   journal {entry.id}"
-    data = {"acls": rows, "journal_id": entry.id}
-    undo = [_undo(env, "cluster acl remove", row) for row in rows]
-    return show(env, Result(data, (text, Table(_COLUMNS, rows), *undo), items="acls", cluster=where))
+        journal_id = None
+        if new:
+            named: list[Document] = [{**ListedAcl.of(acl).words} for acl in new]
+            with admin.change("cluster acl add", {"acls": named}, {}, named) as entry:
+                admin.acls.add(new)
+                entry.results += [{**row, "result": ChangeStatus.DONE} for row in named]
+            journal_id = entry.id
+    kept = [rule.words for rule in listed if rule in there]
+    rows = [{**rule.words, "result": "unchanged" if rule in there else "added"} for rule in listed]
+    text = f"{len(new)} access rule(s) added, {len(kept)} unchanged"
+    text += f":   journal {journal_id}" if journal_id else ":"
+    data = {"acls": [rule.words for rule in listed], "unchanged": kept, "journal_id": journal_id}
+    undo = [_undo(env, "cluster acl remove", rule.words) for rule in listed if rule not in there]
+    table = Table((*_COLUMNS, Column("result")), rows)
+    return show(env, Result(data, (text, table, *undo), items="acls", cluster=where))
 
 
 @make(
@@ -176,7 +191,10 @@ def remove(
         where = identity(admin, env)
         if execute and found:
             question = f"remove {len(found)} access rule(s)?"
-            Consent(execute, yes).ask(env, _removal(found, None, (), where), question)
+            back = [_undo(env, "cluster acl add", acl.words) for acl in found]
+            lasting = "kgroup cannot add all of these rules again"
+            grave = lasting if any(line.startswith(_NO_UNDO) for line in back) else None
+            Consent(execute, yes).ask(env, _removal(found, None, (), where), question, grave=grave)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
                 gone = admin.acls.remove(found)
@@ -209,7 +227,7 @@ def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
     elif kind in ("topic", "group", "transactional-id"):
         options.append(f"--{kind} {word(str(rule['name']))}")
     else:
-        return f"undo: none by kgroup for a rule about {rule['resource_type']} {rule['name']}"
+        return f"{_NO_UNDO} by kgroup for a rule about {rule['resource_type']} {rule['name']}"
     if str(rule["permission"]).lower() == "deny":
         options.append("--deny")
     elif verb.endswith("remove"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.models import ItemError
+from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.env.config import LocalTarget, config_path, target_of
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 APPLIED_WITHIN_S = 5.0
 """How long `config set` waits until the broker shows the change."""
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
+_CHANGE = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
 
 
 @make(
@@ -127,7 +128,7 @@ def set_(
     Without --execute, asks the broker whether it would accept the values. The old values are journalled.
     Waits up to 5 s until the broker returns the new ones; exit code 5 if it does not by then.
     """
-    from kgroup.admin.settings import once_applied
+    from kgroup.admin.settings import once_applied, unlike
 
     changes: dict[str, str | None] = {}
     for text in change or []:
@@ -141,14 +142,15 @@ def set_(
     with open_admin(env) as admin:
         before = {setting.name: setting for setting in admin.group_settings(group)}
         admin.check_settings(group, changes)
+        needed = {name: changes[name] for name in unlike(before.values(), changes)}
         journal_id = None
         now: dict[str, Setting] = {}
         late: tuple[str, ...] = ()
-        if execute:
+        if execute and needed:
             plan = _shown(group, changes, before, None, None)
-            Consent(execute, yes).ask(env, plan, f"change {len(changes)} setting(s) of {group}?")
-            journal_id = admin.change_settings(group, changes, before.values(), reason)
-            applied, late = once_applied(lambda: admin.group_settings(group), changes, APPLIED_WITHIN_S)
+            Consent(execute, yes).ask(env, plan, f"change {len(needed)} setting(s) of {group}?")
+            journal_id = admin.change_settings(group, needed, before.values(), reason)
+            applied, late = once_applied(lambda: admin.group_settings(group), needed, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
     errors = [
@@ -162,14 +164,14 @@ def set_(
         for name in late
     ]
     result = replace(
-        _shown(group, changes, before, now if execute else None, journal_id),
+        _shown(group, changes, before, now or None, journal_id),
         errors=errors,
         exit_code=ExitCode.PARTIAL if errors else ExitCode.OK,
         cluster=where,
     )
     if journal_id:
         own = {name: s.value for name, s in before.items() if s.origin == "group"}
-        result = with_undo(result, undo_of_settings(env, group, {name: own.get(name) for name in changes}))
+        result = with_undo(result, undo_of_settings(env, group, {name: own.get(name) for name in needed}))
     return show(env, result)
 
 
@@ -181,6 +183,10 @@ def _shown(
     journal_id: str | None,
 ) -> Result:
     """Return the settings as they would be, or with `journal_id` as they are now."""
+    from kgroup.admin.settings import unlike
+
+    executed = journal_id is not None
+    needed = unlike(before.values(), changes)
     rows = []
     for name, value in changes.items():
         was, after = before.get(name), now.get(name) if now else None
@@ -188,11 +194,14 @@ def _shown(
             (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
         )
         old = was.value if was else None
-        rows.append({"setting": name, "before": old, "after": current[0], "origin": current[1]})
-    executed = journal_id is not None
+        done = ChangeStatus.DONE if executed else ChangeStatus.PLANNED
+        result = done if name in needed else ChangeStatus.UNCHANGED
+        row = {"setting": name, "before": old, "after": current[0], "origin": current[1], "result": result}
+        rows.append(row)
     data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}
-    columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
+    columns = (*_CHANGE, Column("result")) if len(needed) < len(changes) else _CHANGE
     last = f"journal {journal_id}" if executed else f"The broker would accept it. {NOT_YET}"
+    last = last if needed else "Nothing to do."
     return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
 
 

@@ -28,18 +28,26 @@ from kgroup.errors import ConfigError, SafetyRefused
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
 
+_GRAVE = "groups would be deleted"
+
 
 @make(
     "delete",
     examples=(
         ("kgroup delete old-group", "show what would go"),
-        ("kgroup delete old-group --export old-group.json --execute", "export its offsets, then delete it"),
+        (
+            "kgroup delete old-group --export old-group.json --execute --yes",
+            "export its offsets, then delete it",
+        ),
         (
             "kgroup delete 'test-*' --stale-for 7d --execute --yes",
             "groups that have written nothing for a week",
         ),
         ("kgroup delete --restore old-group.json --execute", "restore its offsets from the export"),
-        ("kgroup delete old-group --zookeeper zk:2181/kafka --execute", "from ZooKeeper, exported first"),
+        (
+            "kgroup delete old-group --zookeeper zk:2181/kafka --execute --yes",
+            "from ZooKeeper, exported first",
+        ),
     ),
 )
 def command(
@@ -108,7 +116,8 @@ def command(
         shown = deletion(planned, ages, where, None, None, named.unseen)
         if not execute or not wanted:
             return show(env, shown)
-        Consent(execute, yes).ask(env, shown, f"delete {len(wanted)} group(s) with their committed offsets?")
+        question = f"delete {len(wanted)} group(s) with their committed offsets?"
+        Consent(execute, yes).ask(env, shown, question, grave=_GRAVE)
         file = _export(admin, wanted, export, where, incomplete)
         env.note(f"committed offsets kept in {file}")
         done = admin.delete_groups(wanted, reason)
@@ -116,7 +125,7 @@ def command(
         items = [results.get(item.group_id, item) for item in planned]
         result = deletion(items, ages, where, done.journal_id, file, named.unseen)
         if done.journal_id:
-            result = with_undo(result, undo_of_offsets(env, admin.journal, done.journal_id))
+            result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
     return show(env, result)
 
 
@@ -187,7 +196,10 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
         if not request.consent.execute or not wanted:
             return shown
         request.consent.ask(
-            env, shown, f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?"
+            env,
+            shown,
+            f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?",
+            grave=_GRAVE,
         )
         # Store the offsets in a file; raise SafetyRefused where some may be missing and `incomplete` is off.
         from kgroup.cli.views.offset_exports import keep

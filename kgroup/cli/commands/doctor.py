@@ -14,7 +14,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen
+from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
 from kgroup.domain import Document, grouped
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
@@ -138,10 +138,8 @@ def command(
 
 
 def _code_of(checkup: "Checkup") -> ExitCode:
-    """Return the exit code of an unknown verdict: that of its reason, if the reason has one."""
-    reasons = {of_code_name(each.code) for each in checkup.unseen}
-    said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
-    return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
+    """Return the exit code of an unknown verdict: the group was seen, and a part of it was not."""
+    return only_rights(each.code for each in checkup.unseen)
 
 
 def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:

@@ -13,9 +13,9 @@ from typing import Protocol as Shape
 from kgroup.cli.commands.member_registration import register, unregister
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import open_admin
+from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
-from kgroup.cli.frame.declaring import argument, option
+from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
@@ -44,7 +44,7 @@ AssignorOption = Annotated[
     str | None,
     option("--assignor NAME", "Classic: " + "|".join(ASSIGNORS) + ". Consumer: the server-side assignor."),
 ]
-Duration = Annotated[str | None, option("--for DURATION", "Leave after this long: 30s, 5m.")]
+StopAfter = Annotated[str | None, option(STOP_AFTER, "Leave after this long: 30s, 5m.")]
 ForGood = Annotated[
     bool, option("--leave", "Leave for good at the end; otherwise a static member keeps its place.")
 ]
@@ -63,9 +63,9 @@ SessionTimeout = Annotated[str | None, option("--session-timeout DURATION", "Wit
 class _Stop:
     """The signal to leave: a process signal, or the end of the member's time."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float) -> None:
         self._event = threading.Event()
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._deadline = time.monotonic() + seconds
 
     def on_signal(self, number: int, frame: object) -> None:
         # A second signal ends the process even while an answer is awaited.
@@ -74,8 +74,6 @@ class _Stop:
 
     def pause(self, seconds: float) -> bool:
         """Sleep at most this long; True once the member should leave."""
-        if self._deadline is None:
-            return self._event.wait(seconds)
         left = self._deadline - time.monotonic()
         return self._event.wait(max(min(seconds, left), 0)) or time.monotonic() >= self._deadline
 
@@ -86,7 +84,7 @@ class _Stop:
         ("kgroup member run orders --topic orders -b broker:9092", "a classic member, until Ctrl-C"),
         ("kgroup member run pay --topic pay --protocol consumer --instance-id p-0", "static, KIP-848"),
         (
-            "kgroup member run orders --topic orders --for 30s --leave -o ndjson",
+            "kgroup member run orders --topic orders --stop-after 30s --leave -o ndjson",
             "half a minute, for a script",
         ),
         ("kgroup member run old --topic orders --legacy 127.0.0.1:9192", "at kgroup serve --legacy"),
@@ -100,7 +98,7 @@ def run(
     protocol: Protocol = "classic",
     instance_id: Instance = None,
     assignor: AssignorOption = None,
-    duration: Duration = None,
+    stop_after: StopAfter = None,
     for_good: ForGood = False,
     legacy: Legacy = None,
     session_timeout: SessionTimeout = None,
@@ -113,7 +111,8 @@ def run(
     """
     from kgroup.members.driver import Driver
 
-    stop = _Stop(parse_duration(duration) if duration else None)
+    ends_s = stop_after_s(stop_after)
+    stop = _Stop(ends_s)
     if legacy is not None:
         from kgroup.cli.frame.legacy_member import Legacy, topic_count
 
@@ -125,7 +124,7 @@ def run(
                 f"{', '.join(refused)}: the coordinator of the ZooKeeper era knows no such thing",
                 "leave it out",
             )
-        with open_admin(env) as admin:
+        with open_admin(env, stop_after_s=ends_s) as admin:
             session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None
             consumer = Legacy(group_id, legacy, session_ms)
             events = _Events(env, consumer)
@@ -136,7 +135,7 @@ def run(
         raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
     member = _member(group_id, topic, protocol, instance_id, assignor, rack)
     events = _Events(env, member)
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=ends_s) as admin:
         _prepare(admin, stop)
         clock = time.monotonic_ns
         driver = Driver(

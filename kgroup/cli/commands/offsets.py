@@ -11,12 +11,21 @@ from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Share, Topics, WaitEmpty, import_plan, once_empty, run, unseen_of
+from kgroup.cli.frame.offset_changes import (
+    Create,
+    Share,
+    Topics,
+    WaitEmpty,
+    import_plan,
+    once_empty,
+    run,
+    unseen_of,
+)
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import expand
-from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
+from kgroup.cli.inputs.offset_files import names_groups, parse_offsets, share_groups
 from kgroup.cli.inputs.reset_specs import scope_of
 from kgroup.cli.output.result import show
 from kgroup.domain import TopicPartition
@@ -100,11 +109,13 @@ def import_(
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
     share: Share = False,
+    create: Create = False,
 ) -> ExitCode:
     """Commit the offsets of an export exactly as they were; offsets not in the file stay as they are.
 
     Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log. A share group
-    takes them as its start offsets; one that does not exist is made if the export says that it was one.
+    takes them as its start offsets; one that does not exist is made if the export says that it was one. A
+    group that the file names is made if it does not exist; one that only --to names needs --create.
     """
     scope, text = scope_of(topic, topic is None), read_text(file)
     wanted = {
@@ -112,11 +123,12 @@ def import_(
         for name, rows in parse_offsets(text, to or [], file, "--to GROUP names it").items()
     }
     made = wanted.keys() if share else share_groups(text, file)
+    typed = () if create or names_groups(text, file) else wanted.keys()
     with open_admin(env) as admin:
         return run(
             env,
             admin,
-            lambda: import_plan(admin, wanted, f"import {file}", reason, made),
+            lambda: import_plan(admin, wanted, f"import {file}", reason, made, typed),
             Consent(execute, yes),
             before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
@@ -144,7 +156,8 @@ def delete(
 ) -> ExitCode:
     """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
-    `reset-offsets --undo` restores them. For a share group, which must be empty, topics are deleted whole.
+    The plan shows what they have not read yet. `reset-offsets --undo` restores them once the group has no
+    members. For a share group, which must be empty, topics are deleted whole.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
 
@@ -162,7 +175,7 @@ def delete(
                 name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
-            return make_plan(purpose, now, drafts)
+            return admin.with_unread(make_plan(purpose, now, drafts), now)
 
         left_out = unseen_of(admin, named.groups) if all_topics else _hidden(admin, scope.topics)
         unseen = [*named.unseen, *left_out]

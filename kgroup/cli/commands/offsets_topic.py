@@ -192,7 +192,7 @@ def _remarks(found: "Statistics") -> list[str]:
 
 
 def _damage(found: "Statistics") -> tuple[list[ItemError], ExitCode]:
-    errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad)) for bad in found.bad]
+    errors = [ItemError(bad.source, bad.code, str(bad)) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]
     if unread:
         return [*errors, *unread], ExitCode.PARTIAL

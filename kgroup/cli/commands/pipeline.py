@@ -1,7 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
-from kgroup.cli.inputs.history import coverage_json, coverage_text
+from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, asked, opened_input, opened_spark, opened_store
@@ -101,10 +101,16 @@ def run(
     source = opened_input(env, sources or [], since, storage_option)
     options = storage_options(env, storage_option)
     Store(out, options).check_free()
+    noted = set[str]()
     with opened_spark(env, master, conf, sql=False) as context:
 
         def once() -> "RunReport":
-            return ingest(context, source, Store(out, options), split_bytes=split_size and split_size << 20)
+            found = source.looked_at()
+            for note in found.notes:
+                if note not in noted:
+                    noted.add(note)
+                    env.note(note)
+            return ingest(context, found, Store(out, options), split_bytes=split_size and split_size << 20)
 
         if follow:
             keep_following(
@@ -163,9 +169,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if hosts]
     lines = [_summary(report), *ran, *(coverage_text(covered) for covered in coverage)]
     damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
-    errors = [
-        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for b in damaged
-    ]
+    errors = [ItemError("", b.code, str(b), "what comes before and after it was read") for b in damaged]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [ItemError("", "OFFSET_OUT_OF_RANGE", str(late), _LATE) for late in report.late]
     errors += [
@@ -221,7 +225,7 @@ def query(
     at_ms = parse_time(at) if at else None
     by_spark = bool(master or conf or remote)
     store = opened_store(env, tables, storage_option, *(("pyspark",) if by_spark else ("duckdb",)))
-    from kgroup.pipeline.ask.jobs import IN_MANIFEST, query_named, question, rows_in_manifest
+    from kgroup.pipeline.ask.jobs import IN_MANIFEST, only_group, query_named, question, rows_in_manifest
 
     query = query_named(table, group, at_ms)
     if table in IN_MANIFEST:
@@ -232,7 +236,20 @@ def query(
     more = 0 < limit < len(rows)
     if more:
         env.note(f"there are more than {limit} rows; --limit 0 shows all")
-    return show(env, query_result(table, query.schema, rows[:limit] if more else rows, at_ms, more))
+    result = query_result(table, query.schema, rows[:limit] if more else rows, at_ms, more)
+    unknown = [] if at_ms is None else _unknown_then(store, only_group(group), at_ms)
+    code = ExitCode.PARTIAL if unknown else ExitCode.OK
+    return show(env, replace(result, errors=unknown, exit_code=code))
+
+
+def _unknown_then(store: "Store", group: str | None, at_ms: int) -> list[ItemError]:
+    """Return an error for each partition that the query reads and that begins after the moment."""
+    parts = None if group is None else store.manifest.parts_of(group)
+    return [
+        before_the_log(part, first_offset, first_ms)
+        for part, first_offset, first_ms in store.manifest.beginnings()
+        if first_offset > 0 and at_ms < first_ms and (parts is None or part in parts)
+    ]
 
 
 @make(

@@ -9,7 +9,7 @@ import typer
 from kgroup.admin import shell
 from kgroup.admin.models import EMPTY, ChangeStatus, ItemError, ItemResult, Plan
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import begin_waiting, identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 
 _PANEL = "Members"
 _NO_UNDO = "undo: none; a member whose client still runs rejoins by itself, others have to be started again"
+GRAVE = "a removal of members cannot be undone"
+"""Why a removal of members is confirmed."""
 InstanceIds = Annotated[
     list[str] | None,
     option(
         "--instance-id --instance --group-instance-ids ID",
-        "By group.instance.id; repeatable, or comma-separated (\\\\, is a comma in an id).",
+        "By group.instance.id; repeatable, or comma-separated ('\\,' is a comma in an id).",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -71,9 +73,12 @@ Wait = Annotated[str | None, option("--wait stable", "Then wait until the group 
     examples=(
         ("kgroup remove-members orders --instance-id orders-1,orders-7", "show the plan, change nothing"),
         ("kgroup remove-members orders --left-only --execute --yes", "static members that left for now"),
-        ("cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute", "ids from a pipe"),
+        ("cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute --yes", "ids from a pipe"),
         ("kgroup remove-members orders --host '10.0.9.*' --plan-out plan.json", "plan now ..."),
-        ("kgroup remove-members --plan plan.json --execute --wait stable", "... and do exactly that later"),
+        (
+            "kgroup remove-members --plan plan.json --execute --yes --wait stable",
+            "... and do exactly that later",
+        ),
     ),
 )
 def command(
@@ -122,12 +127,13 @@ def command(
         count = sum(item.planned for item in plan.items)
         result = planned(plan, where)
         if execute and count:
-            Consent(execute, yes).ask(env, result, f"remove {count} member(s) of {plan.group_id}?")
+            question = f"remove {count} member(s) of {plan.group_id}?"
+            Consent(execute, yes).ask(env, result, question, grave=GRAVE)
             done = admin.execute(plan)
             result = executed(plan, done.items, done.journal_id, where)
             result = with_undo(result, _NO_UNDO) if done.journal_id else result
         if execute and wait:  # where nothing was left to remove, too: a repeated script waits again
-            result = after_waiting(result, _wait_stable(admin, plan.group_id, env.settings().timeout_s()))
+            result = after_waiting(result, _wait_stable(admin, plan.group_id, begin_waiting(env)))
     return show(env, result)
 
 
@@ -201,7 +207,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """Return the plan's effect; NOT_FOUND when no selected member is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
-    last = NOT_YET if count else "Nothing to do."
+    last = NOT_YET if count else "Nothing changed." if absent else "Nothing to do."
     members = plan.before.get("members")
     # A plan from a file has none.
     seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
@@ -226,7 +232,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
         items="items",
         names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
-        exit_code=ExitCode.NOT_FOUND if absent and not count else ExitCode.OK,
+        exit_code=of_batch([ExitCode.NOT_FOUND] * len(absent), bool(count)),
         cluster=where,
     )
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import stop_after_s
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
+from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.history_spark import SPARK, chosen_engine, show_on_spark
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import opened
@@ -57,6 +58,9 @@ def command(
     ] = None,
     raw: Annotated[bool, option("--raw", "Every record, decoded.")] = False,
     follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
+    stop_after: Annotated[
+        str | None, option(STOP_AFTER, "With --follow: stop after this long.  [default: never]")
+    ] = None,
     verify: Annotated[
         bool, option("--verify", "Compare the replayed state with what the cluster says now.")
     ] = False,
@@ -86,6 +90,8 @@ def command(
     modes = sum(map(bool, (at, raw, follow, verify, scenario)))
     if engine == SPARK and (modes or not files):
         raise ConfigError("--engine spark prints the timeline of --files", "leave it out for all else")
+    if stop_after is not None and not follow:
+        raise ConfigError("--stop-after ends --follow", "leave it out; --timeout ends all else")
     if modes > 1:
         raise ConfigError("--at, --raw, --follow, --verify and --scenario exclude each other")
     if files and (follow or verify):
@@ -100,7 +106,8 @@ def command(
     )
     wanted = wanted_scenario(selection, scenario, replace_names=replace_names)
     note_span(env, selection)
-    with opened(env, files, selection, storage_option) as source:
+    ends_s = stop_after_s(stop_after) if follow else None
+    with opened(env, files, selection, storage_option, ends_s) as source:
         if raw:
             return views.show_raw(env, source, selection)
         if follow:

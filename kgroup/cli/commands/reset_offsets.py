@@ -4,16 +4,25 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.change.journal import LAST
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import open_admin
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Share, Topics, WaitEmpty, run, unseen_of, wait_until_empty
+from kgroup.cli.frame.offset_changes import (
+    Create,
+    Share,
+    Topics,
+    WaitEmpty,
+    run,
+    unseen_of,
+    wait_until_empty,
+)
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
-from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.inputs.group_names import Named, expand, matches
 from kgroup.cli.inputs.offset_files import parse_csv
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.cli.output.times import parse_time
@@ -37,6 +46,7 @@ _where_to = partial(option, rich_help_panel="Where to")
             "kgroup reset-offsets pay --from-file p.csv --wait-empty --timeout 5m --execute",
             "once its members stop",
         ),
+        ("kgroup reset-offsets new --topic orders --to-latest --create --execute", "before a group begins"),
         ("kgroup reset-offsets --undo LAST --execute", "back to what was before the last change"),
     ),
 )
@@ -83,14 +93,16 @@ def command(
         str | None, option("--plan FILE", "Execute this plan; refused if offsets moved.")
     ] = None,
     share: Share = False,
+    create: Create = False,
     groups: Annotated[list[str] | None, option("--group", "As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, option("--dry-run", "The default.", hidden=True)] = False,
 ) -> ExitCode:
     """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
-    code 4) while a group has members. The journal keeps what was there before, and --undo restores it. For a
-    share group the start offsets move; the plan says what Kafka forgets beyond them.
+    code 4) while a group has members; a group that does not exist needs --create. An offset that is there
+    already is left as it is, except with --to-current. The journal keeps what was there before, and --undo
+    restores it. For a share group the start offsets move; the plan says what Kafka forgets beyond them.
     """
     from kgroup.admin.change.offset_plans import plan_document
 
@@ -112,7 +124,8 @@ def command(
     kind = only_one(options)
     scope = scope_of(topic, all_topics)
     with open_admin(env) as admin:
-        found = expand(admin, [*(group or ()), *(groups or ())], change=True)
+        typed = [*(group or ()), *(groups or ())]
+        found = expand(admin, typed, change=True) if kind != "--undo" else _of_entry(admin, str(undo), typed)
         named = list(found.groups)
         unseen = list(found.unseen)
         if kind in ("--undo", "--plan"):
@@ -124,12 +137,13 @@ def command(
             spec = _spec(kind, options[kind], named)
             affected = named or list(spec.rows)
             _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
-            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason, affected if share else ())
+            shared = affected if share else ()
+            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason, shared, create)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
 
         def before() -> Sequence[str]:
-            notes = _remove_static(admin, affected, reason) if remove_static else ()
+            notes = _remove_static(env, admin, affected, reason, consent) if remove_static else ()
             if wait_empty or remove_static:
                 wait_until_empty(env, admin, affected)
             return notes
@@ -137,11 +151,14 @@ def command(
         def kept() -> "OffsetsPlan":
             """Return the plan, written to a file where one is named."""
             made = plan()
+            if (undo or "").upper() == LAST:
+                env.note(f"LAST: {made.spec}")
             if plan_out:
                 write_plan(plan_out, plan_document(made))
             return made
 
-        return run(env, admin, kept, Consent(execute, yes), before=before, unseen=unseen)
+        consent = Consent(execute, yes)
+        return run(env, admin, kept, consent, before=before, unseen=unseen)
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
@@ -149,14 +166,25 @@ def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callab
     from kgroup.admin.change.offset_plans import plan_from
 
     if kind == "--undo":
-        if admin.journal.find(value) is None and value.upper() != "LAST":
-            hint = "kgroup journal list shows the entries"
-            raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {value!r}", hint)
         return lambda: admin.plan_undo(value, groups)
     plan = read_plan(value, plan_from)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
     return lambda: plan
+
+
+def _of_entry(admin: "Admin", entry_id: str, typed: Sequence[str]) -> Named:
+    """Return the groups of a journal entry that are meant; they need not exist any more."""
+    from kgroup.admin.change.undo import groups_of
+
+    entry = admin.journal.find(entry_id)
+    if entry is None and entry_id.upper() != LAST:
+        hint = "kgroup journal list shows the entries"
+        raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {entry_id!r}", hint)
+    known = sorted(groups_of(entry)) if entry else []
+    # A name that none of them has stays, for the refusal to name it.
+    meant = [[group for group in known if matches(name, group)] or [name] for name in typed]
+    return Named(tuple(dict.fromkeys(group for groups in meant for group in groups)))
 
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
@@ -183,15 +211,21 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
         )
 
 
-def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
+def _remove_static(
+    env: Env, admin: "Admin", groups: Sequence[str], reason: str | None, consent: Consent
+) -> Sequence[str]:
     """Remove every static member; one that still runs rejoins, and then the reset is refused."""
     from kgroup.admin.change.remove_members import Selection
+    from kgroup.cli.commands.remove_members import GRAVE, planned
 
     said = []
+    where = identity(admin, env)
     for described in admin.describe(groups, offsets=False).groups:
         static = tuple(member.instance_id for member in described.known_members if member.instance_id)
         if static:
             plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
+            question = f"remove {len(static)} static member(s) of {described.group_id}?"
+            consent.ask(env, planned(plan, where), question, grave=GRAVE)
             done = admin.execute(plan)
             removed = [str(item.instance_id) for item in done.items if item.result == ChangeStatus.REMOVED]
             said.append(f"{described.group_id}: removed {', '.join(removed)}   journal {done.journal_id}")

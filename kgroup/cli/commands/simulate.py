@@ -11,6 +11,7 @@ from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.durations import parse_duration
@@ -125,10 +126,7 @@ def command(
         from kgroup.simulation.play.picture import page
 
         title = f"{chosen.name}: {size.members} members, {size.partitions} partitions"
-        try:
-            html.write_text(page(title, chosen.summary, results), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"cannot write {html}: {error.strerror}") from None
+        write_page(html, page(title, chosen.summary, results))
     rows = [{name: of for name, of in asdict(result).items() if name != "history"} for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
     names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]

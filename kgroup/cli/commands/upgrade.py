@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Execute, Yes
 from kgroup.cli.frame.declaring import argument, option
@@ -83,7 +83,7 @@ def plan(
     if static:
         if one is None or pattern:
             raise ConfigError("--static is about one group", "name that group alone")
-        with open_admin(env) as admin:
+        with open_admin(env, stop_after_s=limit_of_logs(env) if read_log else None) as admin:
             return show(env, planned(admin.plan_static(one, read_log=read_log), identity(admin, env)))
     if one is not None:
         return show_plan(env, one, "upgrade", pattern, read_log)

@@ -58,7 +58,7 @@ def command(
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
     limit_s = env.settings().timeout_s() if stop_after is None else parse_duration(stop_after)
-    with open_admin(env, within_s=limit_s) as admin:
+    with open_admin(env, stop_after_s=limit_s) as admin:
 
         def find() -> tuple[Sequence[str], Sequence[ItemError]]:
             named = expand(admin, group, waiting=True)

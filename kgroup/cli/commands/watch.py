@@ -77,7 +77,7 @@ def command(
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
     limit_s = parse_duration(stop_after) if stop_after else float("inf")
-    with posting(env, notify, notify_secret_file) as hook, open_admin(env, within_s=limit_s) as admin:
+    with posting(env, notify, notify_secret_file) as hook, open_admin(env, stop_after_s=limit_s) as admin:
         view = _View(env, events, hook)
 
         def find() -> tuple[Sequence[str], Sequence[ItemError]]:

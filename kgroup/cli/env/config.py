@@ -12,6 +12,7 @@ from kgroup.cli.env.setting_names import BOOTSTRAP, LOCAL, TIMEOUT, Resolved
 from kgroup.client.security import PLAINTEXT
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
+from kgroup.text_files import load_yaml, read_text
 
 if TYPE_CHECKING:
     from kgroup.client.settings import ConnectionSettings
@@ -98,12 +99,11 @@ def load_config(path: Path | None = None) -> Config:
     """
     path = path or config_path()
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Config(path, None, {})
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"cannot read the config file {path}: {reason}") from None
+        text = read_text(path, f"the config file {path}", regular=True)
+    except ConfigError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return Config(path, None, {})
+        raise
     document = _parse(text, path)
     raw = document.get("contexts") or {}
     if not isinstance(raw, dict):
@@ -119,14 +119,7 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def _parse(text: str, path: Path) -> Document:
-    import yaml
-
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line} is not valid YAML") from None
+    document = load_yaml(text, str(path), scalars=False)
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -179,14 +172,12 @@ def _property(given: Document, key: str, where: str) -> str:
 
 
 def _text(value: Document, key: str, where: str) -> str | None:
-    """Return a single value as text: YAML turns some text into numbers and booleans."""
+    """Return a single value as text; YAML turns some text into booleans."""
     found = value.get(key)
     if found is None or isinstance(found, str):
         return found
     if isinstance(found, bool):
         return str(found).lower()
-    if isinstance(found, int | float):
-        return str(found)
     raise ConfigError(f"{key} of {where} is not a single value", f"write {key}: VALUE; quotes keep it a text")
 
 
@@ -196,7 +187,7 @@ def write_current(config: Config, name: str) -> None:
     import json
 
     line = f"current-context: {json.dumps(name, ensure_ascii=False)}"
-    text = config.path.read_text(encoding="utf-8")
+    text = read_text(config.path, f"the config file {config.path}", regular=True)
     changed, count = _CURRENT_LINE.subn(lambda _: line, text, count=1)
     if not count:
         changed = f"{line}\n{text}"

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env.escaping import clean
+from kgroup.client.retry import Limit
 from kgroup.domain import value
 from kgroup.errors import ConfigError
 
@@ -56,6 +57,8 @@ class Env:
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+    limit: Limit = field(default_factory=lambda: Limit(), compare=False)
+    """When the command ends; it begins with the command."""
     _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
     _target: "list[Target]" = field(init=False, default_factory=list, repr=False, compare=False)
 

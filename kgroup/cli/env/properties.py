@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kgroup.errors import ConfigError
+from kgroup.text_files import read_text
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE = re.compile(r"(?P<key>(?:\\.|[^\\\s=:])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
@@ -47,9 +47,4 @@ def _unescape(text: str) -> str:
 
 def read_command_config(path: Path) -> dict[str, str]:
     """Return a `--command-config` file's settings by name; raise ConfigError when it is unreadable."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"cannot read the command config {path}: {reason}") from None
-    return parse_properties(text)
+    return parse_properties(read_text(path, f"the command config {path}"))

@@ -15,6 +15,7 @@ from kgroup.client.auth.printed import printed_by
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError
+from kgroup.text_files import read_text
 
 _RENEWED = "sasl.oauthbearer.token" + FROM_COMMAND
 """Run again for each token, so not here."""
@@ -78,11 +79,7 @@ def secret_or_file(settings: Resolved, name: str) -> str | None:
 
 def read_secret(path: Path) -> str:
     """Return the secret in a file, stripped of blanks; raise ConfigError as `secret_or_file`."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"cannot read the secret in {path}: {reason}") from None
+    text = read_text(path, f"the secret in {path}").strip()
     refuse_if_exposed(path)
     if not text:
         raise ConfigError(f"the secret in {path} is empty")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from kgroup.cli.env.config import LocalTarget, default_local_directory
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.setting_names import DEFAULT, TIMEOUT
 from kgroup.domain import Document
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,17 +23,44 @@ LEAST_S = 1.0
 """The last poll of a command begins when its time is up, and still gets this long."""
 
 
+def stop_after_s(text: str | None) -> float:
+    """Return the value of --stop-after in seconds; without it a command that runs on has no end."""
+    return parse_duration(text) if text else float("inf")
+
+
+def limit_of_logs(env: Env) -> float | None:
+    """Return `open_admin`'s limit for a command that reads logs, which are long: none unless one was set."""
+    return float("inf") if env.settings().settings[TIMEOUT].origin == DEFAULT else None
+
+
+def begin_waiting(env: Env) -> float:
+    """Begin the time of --timeout again, for a wait that the user asked for; return its seconds."""
+    seconds = env.settings().timeout_s()
+    env.limit.set(seconds + LEAST_S)
+    env.limit.begin_again()
+    return seconds
+
+
 @contextmanager
-def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False) -> Iterator["Admin"]:
+def open_admin(env: Env, *, stop_after_s: float | None = None, makes: bool = False) -> Iterator["Admin"]:
     """Open an Admin of the cluster that `env` names; raise KgroupError if it is unusable.
 
-    An embedded cluster must exist, unless the command `makes` one. All requests to it end within `within_s`
-    seconds and `LEAST_S`, answered or not.
+    An embedded cluster must exist, unless the command `makes` one. The command ends within --timeout, which
+    all requests share. One that runs on ends after `stop_after_s` and `LEAST_S`, and refuses a --timeout that
+    would not end it.
     """
     from kgroup.admin.admin import Admin
+    from kgroup.client.retry import Retry
 
-    with closing(_transport(env, within_s + LEAST_S, makes)) as transport:
-        yield Admin(transport, timeout_s=env.settings().timeout_s())
+    timeout_s = env.settings().timeout_s()
+    if stop_after_s is not None and "timeout" in env.flags and stop_after_s != timeout_s:
+        raise ConfigError(
+            f"--timeout does not end kgroup {env.command}",
+            f"--stop-after {env.flags['timeout']} does; -X request.timeout.ms=MS limits each answer",
+        )
+    env.limit.set(timeout_s if stop_after_s is None else stop_after_s + LEAST_S)
+    with closing(_transport(env, makes)) as transport:
+        yield Admin(transport, retry=Retry(timeout_s, limit=env.limit))
 
 
 def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
@@ -87,7 +116,7 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
 
 
-def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
+def _transport(env: Env, makes: bool) -> "Transport":
     connection = connection_of(env, makes=makes)
     if isinstance(connection, Path):
         from kgroup.broker.embedded import EmbeddedTransport
@@ -100,9 +129,7 @@ def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
         return EmbeddedTransport(Cluster(connection, config=settings))
     from kgroup.client.transport import SocketTransport
 
-    transport = SocketTransport(connection)
-    transport.end_within(within_s)
-    return transport
+    return SocketTransport(connection, limit=env.limit)
 
 
 def _refuse_without_cluster(directory: Path) -> None:

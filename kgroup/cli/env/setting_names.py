@@ -15,6 +15,8 @@ BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "timeout",
 )
 REST = "rest.url"
+DEFAULT = "default"
+"""The origin of a value that nobody gave."""
 FILE_SUFFIX = ".file"
 NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 

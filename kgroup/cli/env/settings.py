@@ -15,6 +15,7 @@ from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTEXT,
+    DEFAULT,
     LOCAL,
     NOTIFY_SECRET,
     REST,
@@ -107,7 +108,7 @@ def _layers(
         yield _Layer(context.values(), f"context {context.name}", {})
         if context.command_config and COMMAND_CONFIG not in flags | environ:
             yield _file_layer(context.command_config)
-    yield _Layer(_DEFAULTS, "default", {})
+    yield _Layer(_DEFAULTS, DEFAULT, {})
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
@@ -138,12 +139,13 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
-        near = get_close_matches(unknown[0], KNOWN, 1)
-        hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(sorted(KNOWN))
+        near = get_close_matches(unknown[0][:_LONGEST_NAME], KNOWN, 1)
+        hint = f"did you mean {near[0]}?" if near else "kgroup docs security lists them"
         raise ConfigError(f"-X {unknown[0]}: kgroup has no such setting", hint)
     return values
 
 
+_LONGEST_NAME = 100
 _TRUST = (
     ("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password"),
     ("ssl.truststore.certificates", "ssl.truststore.type"),

@@ -126,7 +126,7 @@ def _brokers(
     settings: "Resolved", alive: "Sequence[Broker]", until: float, closing: ExitStack
 ) -> "OldCluster":
     """Yield the brokers that the tree names, reached as the settings say, until the command's time is up."""
-    from kgroup.client.retry import Retry
+    from kgroup.client.retry import Limit, Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zookeeper.entry.tree import OWN_LISTENER, OldCluster
 
@@ -137,11 +137,11 @@ def _brokers(
     # kgroup's brokers serve what Kafka of today does, and none of the versions 0.8 needs without asking.
     of_today = all(OWN_LISTENER in broker.listeners for broker in alive)
     left_s = _left_s(until)
+    limit = Limit(left_s)
     transport = closing.enter_context(
-        SocketTransport(replace(connection_to(addresses, settings), asks_versions=of_today))
+        SocketTransport(replace(connection_to(addresses, settings), asks_versions=of_today), limit=limit)
     )
-    transport.end_within(left_s)
-    return OldCluster(transport, Retry(timeout_s=left_s))
+    return OldCluster(transport, Retry(timeout_s=left_s, limit=limit))
 
 
 def _left_s(until: float) -> float:

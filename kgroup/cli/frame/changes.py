@@ -13,19 +13,23 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.messages import NOT_YET, print_error
 from kgroup.cli.output.result import Result, print_blocks
+from kgroup.domain import first_of
+from kgroup.errors import KgroupError, SafetyRefused
 
 if TYPE_CHECKING:
-    from kgroup.admin.change.journal import Journal
+    from kgroup.admin.admin import Admin
 
 Execute = Annotated[
     bool,
     option(
         "--execute",
         "Make the change; without this nothing changes. A terminal shows the plan and asks first; "
-        "without a terminal this is the consent.",
+        "without a terminal this is the consent, except to what has no undo.",
     ),
 ]
-Yes = Annotated[bool, option("--yes", "Do not ask on a terminal.")]
+Yes = Annotated[
+    bool, option("--yes", "Do not ask. Without a terminal, deletions and what has no undo demand it.")
+]
 Reason = Annotated[
     str | None,
     option(
@@ -42,20 +46,24 @@ class Consent:
     execute: bool
     yes: bool
 
-    def ask(self, env: Env, plan: Result, question: str) -> None:
+    def ask(self, env: Env, plan: Result, question: str, *, grave: str | None = None) -> None:
         """Show the plan and ask on a terminal; raise Failure (refused) unless the answer is yes.
 
-        Without a terminal --execute is the consent. Plan and question go to stderr.
+        Without a terminal --execute is the consent, unless the change is `grave`, for the reason given: then
+        only --yes is. Plan and question go to stderr.
         """
-        if self.yes or not sys.stdin.isatty():
+        terminal = sys.stdin.isatty()
+        if self.yes or not (terminal or grave):
             return
+        if not terminal:
+            raise _not_confirmed(
+                f"cannot ask: stdin is not a terminal, and {grave}; nothing changed",
+                "--yes confirms it; without --execute the plan is shown",
+            )
         if not sys.stderr.isatty():
-            hint = "add --yes, or leave stderr on the terminal"
-            raise Failure(
-                ExitCode.REFUSED,
-                "NOT_CONFIRMED",
+            raise _not_confirmed(
                 "cannot ask: stderr is not the terminal; nothing changed",
-                hint,
+                "add --yes, or leave stderr on the terminal",
             )
         blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
         # stdout may be a file for the document: its columns and colours are not the terminal's.
@@ -67,8 +75,14 @@ class Consent:
         for error in plan.errors:
             print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
+        answer = sys.stdin.readline().strip().lower()
+        env.limit.begin_again()
+        if answer not in ("y", "yes"):
+            raise _not_confirmed("not confirmed, nothing changed")
+
+
+def _not_confirmed(message: str, hint: str | None = None) -> Failure:
+    return Failure(ExitCode.REFUSED, "NOT_CONFIRMED", message, hint)
 
 
 def with_undo(result: Result, line: str) -> Result:
@@ -81,16 +95,28 @@ def undo_line(env: Env, verb: str, *names: str, options: Sequence[str] = ()) -> 
     return "undo: " + shell.command(verb, *names, options=" ".join([*options, *env.target_words()]))
 
 
-def undo_of_offsets(env: Env, journal: "Journal", entry_id: str) -> str:
-    """Return how to undo a journalled change of committed offsets."""
+def undo_of_offsets(env: Env, admin: "Admin", entry_id: str) -> str:
+    """Return how to undo a journalled change of committed offsets, and when that will work if not now."""
     from kgroup.admin.change.undo import changed_groups
 
-    groups = changed_groups(journal, entry_id)
+    groups = changed_groups(admin.journal, entry_id)
     if not groups:
         return "undo: none, no committed offset was changed"
     # A name that is a pattern would be read as one; the whole entry is meant anyway.
     named = groups if len(groups) == 1 and not set("*?[") & set(groups[0]) else ()
-    return undo_line(env, "reset-offsets", *named, options=("--undo", entry_id))
+    line = undo_line(env, "reset-offsets", *named, options=("--undo", entry_id))
+    try:
+        plan = admin.plan_undo(entry_id)
+    except SafetyRefused as error:
+        return f"undo: none, {error.message}"
+    except KgroupError as error:
+        return line.replace("undo:", f"undo, not checked now ({error.message}):", 1)
+    failing = [item for item in plan.items if item.error_code]
+    if failing:
+        why = f"{failing[0].effect or failing[0].error_code}"
+        return line.replace("undo:", f"undo, except {first_of([i.tp for i in failing], 3)} ({why}):", 1)
+    busy = first_of([group.group_id for group in plan.refused], 3)
+    return line.replace("undo:", f"undo, once no member is left in {busy}:", 1) if busy else line
 
 
 def undo_of_settings(env: Env, group: str, own_before: Mapping[str, str | None]) -> str:

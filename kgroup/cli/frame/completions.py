@@ -7,23 +7,27 @@ failure prints nothing: a completion can only report it as an empty offer.
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+from kgroup.admin import shell
 from kgroup.admin.admin import Admin
 from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import connection_of
-from kgroup.cli.frame.lazy import KgroupCommand
+from kgroup.cli.frame.generated import SHELLS
 from kgroup.cli.frame.shared_options import shared_names
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from typer._click import Context
     from typer._click.core import Parameter
+
+    from kgroup.admin.models import Member
 
 
 PATIENCE_S = 1.0
@@ -36,15 +40,6 @@ def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]
     """Return `offer` in the form a parameter needs: the offered words that begin as typed."""
 
     def asked(ctx: "Context", parameter: "Parameter", incomplete: str) -> list[str]:
-        if parameter.param_type_name == "option":
-            # The context with the words typed before the option whose value is being typed. At an option
-            # without a value the parser gives up, and keeps none of the words before it.
-            typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-            path = ctx.command.path.split() if isinstance(ctx.command, KgroupCommand) else []
-            words = [word for word in typed.split()[1:] if word not in path]
-            while words and not words[-1].startswith("-"):
-                words.pop()
-            ctx = ctx.command.make_context(ctx.info_name, words[:-1], resilient_parsing=True)
         with contextlib.suppress(KgroupError, OSError, ValueError):
             return sorted(word for word in offer(ctx, incomplete) if word.startswith(incomplete))
         return []
@@ -60,13 +55,17 @@ def offer_for(path: str, parameter: "Parameter") -> Offer | None:
     if path in ("context use", "context show") and kind == "NAME":
         return contexts
     if "--topic" in parameter.opts:
-        return topics
+        return partitions if kind.startswith("T[") else topics
+    if "--context" in parameter.opts:
+        return contexts
     if "--events" in parameter.opts and path != "watch":
         return events
     if "--undo" in parameter.opts:
         return undoable
-    if "--instance-id" in parameter.opts or "--instance" in parameter.opts:
+    if "--instance-id" in parameter.opts:
         return None if path == "member run" else instances
+    if "--member-id" in parameter.opts:
+        return members
     return _BY_KIND.get(kind)
 
 
@@ -80,22 +79,50 @@ def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
     return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
 
 
-def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """Return the instance ids in the groups named so far, after those of a comma list already typed."""
-    named = ctx.params.get("group") or ()
-    wanted = [named] if isinstance(named, str) else list(named)
-    done = incomplete.rpartition(",")[0]
+def partitions(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """Return the topics; behind `TOPIC:` its partitions, after those of a comma list already typed."""
+    topic, colon, listed = incomplete.partition(":")
+    if not colon:
+        return topics(ctx, incomplete)
     found = _of_cluster(
         ctx,
-        f"instances of {wanted}",
+        f"partitions of {topic}",
+        lambda admin: [str(p.partition) for t in admin.topics([topic]) for p in t.partitions],
+    )
+    done = listed[: listed.rfind(",") + 1]
+    return [f"{topic}:{done}{number}" for number in found]
+
+
+def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """Return the instance ids in the groups named so far, after those of a comma list already typed."""
+    return _listed(incomplete, _ids(ctx, "instances", lambda member: member.instance_id))
+
+
+def members(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """Return the member ids in the groups named so far, after those of a comma list already typed."""
+    return _listed(incomplete, _ids(ctx, "members", lambda member: member.member_id))
+
+
+def _ids(ctx: "Context", what: str, id_of: Callable[["Member"], str | None]) -> list[str]:
+    """Return an id of each member of the groups named so far, of those that have one."""
+    named = ctx.params.get("group") or ()
+    wanted = [named] if isinstance(named, str) else list(named)
+    return _of_cluster(
+        ctx,
+        f"{what} of {wanted}",
         lambda admin: [
-            member.instance_id
+            found
             for group in (admin.describe(wanted, offsets=False).groups if wanted else ())
             for member in group.known_members
-            if member.instance_id
+            if (found := id_of(member))
         ],
     )
-    return [f"{done},{name}" if done else name for name in found]
+
+
+def _listed(incomplete: str, ids: Iterable[str]) -> Iterable[str]:
+    """Return the ids as values of a comma list, behind those already typed; none that it would change."""
+    done = re.sub(r"(?s)^(.*(?<!\\),)?.*", r"\1", incomplete)
+    return [done + text for name in ids if shell.items(text := name.replace(",", "\\,")) == [name]]
 
 
 def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
@@ -151,7 +178,7 @@ def conditions(ctx: "Context", incomplete: str) -> Iterable[str]:
     from kgroup.admin.read.conditions import KINDS
 
     if incomplete.startswith("member="):
-        return [f"member={name}" for name in instances(ctx, "")]
+        return [f"member={name}" for name in _ids(ctx, "instances", lambda member: member.instance_id)]
     return [kind.partition("=")[0] + ("=" if "=" in kind else "") for kind in KINDS]
 
 
@@ -163,6 +190,7 @@ _BY_KIND: dict[str, Offer] = {
     "SETTING": settings,
     "SETTING=VALUE": assignments,
     "ID|LAST": entries,
+    "BASH|ZSH|FISH": lambda ctx, incomplete: SHELLS,
 }
 
 

@@ -12,6 +12,10 @@ def option(spelling: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=" ".join(words[len(names) :]) or None, help=help, **more)
 
 
+STOP_AFTER = "--stop-after DURATION"
+"""The one name for the end of a command that runs on; --timeout is for those that end by themselves."""
+
+
 def argument(metavar: str, help: str, **more: Any) -> Any:
     """Return typer's declaration of an argument."""
     return typer.Argument(metavar=metavar, help=help, **more)

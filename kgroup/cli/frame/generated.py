@@ -29,10 +29,9 @@ ENVIRONMENT = {
 
 def completion_script(shell: str) -> str:
     """Return the completion script for bash, zsh or fish; it asks `kgroup` itself for the candidates."""
-    from typer._completion_shared import get_completion_script
+    from kgroup.cli.frame.shells import SCRIPTS
 
-    script = get_completion_script(prog_name="kgroup", complete_var="_KGROUP_COMPLETE", shell=shell)
-    return script + "\n"
+    return SCRIPTS[shell]
 
 
 def man_name(path: str) -> str:

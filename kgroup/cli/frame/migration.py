@@ -9,10 +9,10 @@ from kgroup.admin.models import EMPTY
 from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
-from kgroup.cli.frame.declaring import argument, option
+from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
@@ -31,6 +31,7 @@ AcceptUnknown = Annotated[
 ]
 Watching = Annotated[bool, option("--watch/--no-watch", "Then watch the rolling restart of a live group.")]
 Interval = Annotated[str, option("--interval DURATION", "Time between two polls.")]
+StopAfter = Annotated[str | None, option(STOP_AFTER, "Stop watching after this long; exit code 7.")]
 StuckAfter = Annotated[str, option("--stuck-after DURATION", "Exit with 8 after this long without a change.")]
 
 
@@ -38,7 +39,7 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_logs(env) if read_log else None) as admin:
         made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
     return show(env, planned(made, where))
@@ -56,8 +57,9 @@ def execute_command(direction: str) -> KgroupCommand:
         watch: Watching = True,
         interval: Interval = "500ms",
         stuck_after: StuckAfter = "5m",
+        stop_after: StopAfter = None,
     ) -> ExitCode:
-        choices = Choices(yes, accept_unknown, read_log, watch, interval, stuck_after)
+        choices = Choices(yes, accept_unknown, read_log, watch, interval, stuck_after, stop_after)
         return _execute(env, group, direction, choices)
 
     new = NEXT[direction][1]
@@ -79,17 +81,21 @@ def watch_command(direction: str) -> KgroupCommand:
     """Return `upgrade watch` or `downgrade watch`."""
 
     def watch(
-        env: Env, group: Group, interval: Interval = "500ms", stuck_after: StuckAfter = "5m"
+        env: Env,
+        group: Group,
+        interval: Interval = "500ms",
+        stuck_after: StuckAfter = "5m",
+        stop_after: StopAfter = None,
     ) -> ExitCode:
-        from kgroup.cli.views.migration_watch import follow
+        from kgroup.cli.views.migration_watch import Pace, follow
 
-        with open_admin(env) as admin:
-            return follow(env, admin, group, direction, interval, stuck_after)
+        with open_admin(env, stop_after_s=stop_after_s(stop_after)) as admin:
+            return follow(env, admin, group, direction, Pace(interval, stuck_after, stop_after))
 
     watch.__doc__ = f"""Follow a rolling restart to the {NEXT[direction][1]} protocol until all have moved.
 
-    Exit code 0 when done, 8 when nothing has changed for --stuck-after. How long partitions had no owner
-    is known to within an --interval or two: a shorter one narrows it down.
+    Exit code 0 when done, 8 when nothing has changed for --stuck-after, 7 at the end of --stop-after. How
+    long partitions had no owner is known to within an --interval or two: a shorter one narrows it down.
     """
     stuck = f"kgroup {direction} watch orders --stuck-after 2m -o ndjson"
     examples = (
@@ -109,15 +115,19 @@ class Choices:
     watching: bool
     interval: str
     stuck_after: str
+    stop_after: str | None
 
 
 def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
     """Convert an empty group; for a live one print how to roll its clients, and watch that."""
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
-    from kgroup.cli.views.migration_watch import follow
+    from kgroup.cli.views.migration_watch import Pace, follow
 
-    with open_admin(env) as admin:
+    ends_s = limit_of_logs(env) if choices.read_log else None
+    if choices.watching:
+        ends_s = stop_after_s(choices.stop_after)
+    with open_admin(env, stop_after_s=ends_s) as admin:
         found = admin.evidence(group, read_log=choices.read_log)
         plan = plan_of(found, direction)
         where = identity(admin, env)
@@ -144,4 +154,5 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
             code = show(env, outcome(plan, "roll", where, order=order))
         if not streams:
             return code
-        return follow(env, admin, group, direction, choices.interval, choices.stuck_after)
+        pace = Pace(choices.interval, choices.stuck_after, choices.stop_after)
+        return follow(env, admin, group, direction, pace)

@@ -4,28 +4,29 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
+from kgroup.admin.models import SHARE, ChangeStatus, ItemError
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity
+from kgroup.cli.env.session import begin_waiting, identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, first_of
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
 
 WaitEmpty = Annotated[
-    bool, option("--wait-empty", "Before --execute, wait until the groups have no members.")
+    bool, option("--wait-empty", "Before --execute, wait until the groups have no members, up to --timeout.")
 ]
 Topics = Annotated[
     list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
 ]
 
 Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]
+Create = Annotated[bool, option("--create", "Make a group that does not exist, by giving it offsets.")]
 
 
 def run(
@@ -50,15 +51,32 @@ def run(
     plan = make_plan()
     count = sum(item.planned for item in plan.items)
     shown = _with_unseen(planned(plan, where, csv=csv), unseen)
-    if not consent.execute or not count:
+    if not consent.execute or not any(i.planned or i.result == ChangeStatus.UNCHANGED for i in plan.items):
         return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
-    consent.ask(env, shown, f"{plan.spec}: change {count} committed offset(s) of {names}?")
+    if count:
+        question = f"{plan.spec}: change {count} committed offset(s) of {names}?"
+        consent.ask(env, shown, question, grave=_grave(plan))
     done = admin.execute_offsets(plan)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
-        result = with_undo(result, undo_of_offsets(env, admin.journal, done.journal_id))
+        result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
     return show(env, result)
+
+
+def _grave(plan: "OffsetsPlan") -> str | None:
+    """Return why no undo restores what a plan changes, if so."""
+    from kgroup.admin.change.offset_plans import ABSENT, NO_UNDO
+
+    forgotten = [
+        group.group_id
+        for group in plan.groups
+        if group.type == SHARE and group.state != ABSENT and group.caution and group.done_beyond != 0
+    ]
+    if forgotten:
+        return f"no undo restores which records {first_of(forgotten, 3)} acknowledged"
+    lasting = [str(item.tp) for item in plan.items if item.planned and item.effect.startswith(NO_UNDO)]
+    return f"the change of {first_of(lasting, 3)} {NO_UNDO}" if lasting else None
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
@@ -77,16 +95,19 @@ def import_plan(
     spec: str,
     reason: str | None,
     share: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> "OffsetsPlan":
     """Return the plan that sets exactly these offsets of groups and keeps their others.
 
     Offsets of partitions that do not exist are failed items of it; absent groups in `share` become share
-    groups.
+    groups, and absent ones in `typed` stay absent.
     """
     from kgroup.admin.change.offset_plans import Purpose, make_plan
 
-    drafts = admin.import_drafts(wanted)
-    return make_plan(Purpose("offsets import", spec, reason), admin.look(wanted, share), drafts)
+    now = admin.look(wanted, share)
+    hints = admin.hints_for_absent(now, typed)
+    drafts = {**admin.import_drafts(wanted), **{name: {} for name in hints}}
+    return make_plan(Purpose("offsets import", spec, reason), now, drafts, hints)
 
 
 def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
@@ -104,7 +125,7 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; raise Failure (timed out) that names those that have."""
     from kgroup.admin.read.conditions import Condition, raised
 
-    timeout_s = env.settings().timeout_s()
+    timeout_s = begin_waiting(env)
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
     ended, _ = admin.wait_for(groups, Condition("empty"), timeout_s, note=env.note)
     for waited in ended:
@@ -119,3 +140,4 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
                 "stop its members, or give them longer with --timeout",
                 waited.group_id,
             )
+    env.limit.begin_again()

@@ -4,15 +4,10 @@ import functools
 import inspect
 from typing import Annotated
 
-from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import COLORS, FORMATS
 from kgroup.cli.frame.declaring import option
 
 _WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
-
-
-def _contexts() -> list[str]:
-    return list(load_config().contexts)
 
 
 def _shared(
@@ -34,7 +29,6 @@ def _shared(
             "-C --context NAME",
             "A cluster from the config file.",
             rich_help_panel=_WHERE,
-            autocompletion=_contexts,
         ),
     ] = None,
     command_config: Annotated[
@@ -55,7 +49,7 @@ def _shared(
         str | None,
         option(
             "--timeout DURATION",
-            "Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
+            "End the command after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,

@@ -91,13 +91,27 @@ def expand_local(argv: Sequence[str]) -> list[str]:
     return out
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code; raise nothing but SystemExit from completion."""
-    if "_KGROUP_COMPLETE" in os.environ:
-        from typer._completion_classes import completion_init
-
-        completion_init()
+def _not_utf8(word: str) -> str | None:
+    """Return a word that Python reads as surrogates, as it was typed; None for any other."""
     try:
+        word.encode()
+    except UnicodeEncodeError:
+        return str(os.fsencode(word))[1:]
+    return None
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        if shell := os.environ.get("_KGROUP_COMPLETE"):
+            from kgroup.cli.frame.shells import answer
+
+            answer(root(), shell, argv, expand_local)
+            return ExitCode.OK
+        for word in argv:
+            if (wrong := _not_utf8(word)) is not None:
+                print_error(f"{wrong} is not UTF-8", "names in Kafka are UTF-8")
+                return ExitCode.USAGE
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()
         return int(result or ExitCode.OK)

@@ -72,7 +72,8 @@ def run(env: Env, order: Order) -> ExitCode:
     """Show the progress of the waves and what blocks the next; with `execute` take them through."""
     waves = read_waves(order.waves)
     options = Options(parse_duration(order.interval), order.hook_again, tuple(env.target_words()))
-    with open_admin(env) as admin:
+    # The rules of the waves say how long each may take.
+    with open_admin(env, stop_after_s=float("inf") if order.execute else None) as admin:
         where = identity(admin, env)
         path = order.state or order.waves.with_name(f"{order.waves.name}.state.json")
         file = StateFile(path, str(where["id"]))

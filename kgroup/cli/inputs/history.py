@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, offsets_partition_of
 from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.fold.events import Event, Kind
@@ -212,11 +212,15 @@ class Source:
 
 @contextmanager
 def opened(
-    env: Env, files: Sequence[str], selection: Selection, options: Sequence[str] | None = None
+    env: Env,
+    files: Sequence[str],
+    selection: Selection,
+    options: Sequence[str] | None = None,
+    ends_s: float | None = None,
 ) -> Iterator[Source]:
     """Open the logs to read: files by path or URL, reached by `options`, or those of `env`'s cluster.
 
-    Only a cluster's relevant partitions are opened.
+    Only a cluster's relevant partitions are opened. `ends_s` is the end of a command that runs on.
     """
     if files:
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
@@ -233,7 +237,7 @@ def opened(
         return
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_logs(env) if ends_s is None else ends_s) as admin:
         topic = LiveTopic(admin.transport, env.settings().timeout_s())
         wanted = topic.partitions
         if selection.names is not None:
@@ -342,13 +346,29 @@ def closing_lines(events: Sequence[Event]) -> list[str]:
     return [*suspicious, "not in any record:", *(f"  {limit}" for limit in LIMITS[:3])]
 
 
+def time_notes(story: "Story") -> list[str]:
+    """Return a sentence for each partition in which batches before the story's moment are stamped later."""
+    found = []
+    for part, cut in sorted(story.cuts.items()):
+        if cut.later is not None:
+            offset, stamp, count = cut.later
+            those = (
+                "batch that is stamped later comes" if count == 1 else "batches that are stamped later come"
+            )
+            found.append(
+                f"{OFFSETS_TOPIC}-{part}: times go back: {count} {those} before this moment in the log, "
+                f"the first at offset {offset} ({iso(stamp)}); the log's order decides"
+            )
+    return found
+
+
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     """Return an error for each damaged range and each log of another topic, and their exit code."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
     read = read or any(covered.records for covered in story.state_coverage)
     hint = "what comes before and after it was read" if read else None
-    errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad), hint) for bad in story.bad]
+    errors = [ItemError(bad.source, bad.code, str(bad), hint) for bad in story.bad]
     for covered in story.coverage:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"
@@ -402,6 +422,27 @@ def untimed(count: int, what: str) -> list[ItemError]:
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
     text = f"{count} {those} excluded: without a timestamp there is no place in the time range"
     return [ItemError("", "NOT_SEEN", text, "without --since and --until nothing is excluded")]
+
+
+def before_the_log(part: int, first_offset: int, first_ms: int) -> ItemError:
+    """Return the error for a moment before the first record that is left of a partition."""
+    place = f"{OFFSETS_TOPIC}-{part}"
+    text = f"{place} begins at offset {first_offset} ({iso(first_ms)}): what there was before is unknown"
+    return ItemError(place, "NOT_SEEN", text, "an older backup, or a capture, may have it")
+
+
+def unknown_then(story: "Story", names: Iterable[str] | None) -> list[ItemError]:
+    """Return an error for each partition that begins after the moment of the story.
+
+    None if all the groups, requested by `names`, were found elsewhere.
+    """
+    if names is not None and set(names) <= {state.group_id for _, state in story.states}:
+        return []
+    return [
+        before_the_log(part, cut.first, cut.first_ms)
+        for part, cut in sorted(story.cuts.items())
+        if cut.is_unknown
+    ]
 
 
 def foreign(story: "Story") -> set[int]:

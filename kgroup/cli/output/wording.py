@@ -97,9 +97,8 @@ def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: 
     return f"lag at least {at_least} ({why})"
 
 
-def absent(group_id: str) -> ItemError:
+def absent(group_id: str, hint: str | None = "kgroup list shows which groups there are") -> ItemError:
     """Return the error for a group that does not exist."""
-    hint = "kgroup list shows which groups there are"
     return ItemError(group_id, "GROUP_ID_NOT_FOUND", f"group {group_id} does not exist", hint)
 
 

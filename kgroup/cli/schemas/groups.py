@@ -79,7 +79,11 @@ GROUPS: Mapping[str, Schema] = {
     "cluster topics": record(topics=array(_TOPIC)),
     "cluster create-topic": record(topic=_TOPIC, journal_id=STRING),
     "cluster acl list": record(acls=note(_ACLS, "in Kafka's words")),
-    "cluster acl add": record(acls=_ACLS, journal_id=STRING),
+    "cluster acl add": record(
+        acls=_ACLS,
+        unchanged=note(_ACLS, "those of them that were there before"),
+        journal_id=note(nullable(STRING), "null: every rule was there"),
+    ),
     "cluster acl remove": record(
         acls=array(
             record(**_ACL, result=note(one_of("planned", "removed", "gone-before"), "removed meanwhile"))

@@ -46,6 +46,7 @@ _OFFSET_CHANGE = record(
     result=one_of("planned", "unchanged", "done", "refused", "failed"),
     error_code=_TEXT,
     effect=STRING,
+    lag=note(_COUNT, "of `offsets delete`: unread records; null: unknown"),
 )
 _OFFSET_CHANGES = record(
     plan=record(**each(STRING, "id spec actor"), **each(_TEXT, "reason undoes")),
@@ -163,7 +164,9 @@ OFFSETS: Mapping[str, Schema] = {
         group_id=STRING,
         executed=BOOLEAN,
         journal_id=_TEXT,
-        settings=array(record(**SETTING_CHANGE, origin=STRING)),
+        settings=array(
+            record(**SETTING_CHANGE, origin=STRING, result=one_of("planned", "unchanged", "done"))
+        ),
     ),
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
     "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},

@@ -3,13 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from kgroup.admin.change.unread import not_seen
 from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_code_name, of_seen
+from kgroup.cli.output.wording import UNKNOWN, of_code_name, of_seen
 from kgroup.cli.views.lagging import duration_text
+
+_UNREAD = (
+    Column("group_id", "GROUP"),
+    Column("topic"),
+    Column("partition", right=True),
+    Column("committed_offset", "COMMITTED", right=True),
+    Column("lag", right=True),
+    Column("reason"),
+)
+"""What a planned deletion leaves unread."""
 
 
 def deletion(
@@ -30,9 +41,15 @@ def deletion(
     ]
     counts = {
         name: sum(item.result == name for item in items)
-        for name in (ChangeStatus.PLANNED, ChangeStatus.DELETED, ChangeStatus.FAILED)
+        for name in (
+            ChangeStatus.PLANNED,
+            ChangeStatus.DELETED,
+            ChangeStatus.NOT_FOUND,
+            ChangeStatus.FAILED,
+        )
     }
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
+    summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+    summary = summary or "nothing to delete"
     if journal_id:
         summary += f"   journal {journal_id}   committed offsets in {file}"
     elif counts[ChangeStatus.PLANNED]:
@@ -40,10 +57,21 @@ def deletion(
     columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
     if ages:
         columns.insert(1, Column("stale", "SILENT FOR"))
+    unseen = [
+        *unseen,
+        *(error for item in items if item.planned for error in not_seen(item.group_id, item.unread)),
+    ]
+    left = [
+        {**asdict(row), "group_id": item.group_id, "lag": UNKNOWN if row.lag is None else row.lag}
+        for item in items
+        if item.planned
+        for row in item.unread
+        if row.lag != 0
+    ]
     shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
     return Result(
         {"executed": journal_id is not None, "journal_id": journal_id, "export": file, "items": rows},
-        (Table(tuple(columns), shown), summary),
+        (Table(tuple(columns), shown), *([Table(_UNREAD, left)] if left else ()), summary),
         items="items",
         names=[
             item.group_id for item in items if item.result in (ChangeStatus.PLANNED, ChangeStatus.DELETED)

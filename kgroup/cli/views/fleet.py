@@ -11,16 +11,16 @@ from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
 from kgroup.cli.inputs.topic_readers import reading
-from kgroup.cli.output.pages import filled, write_page
+from kgroup.cli.output.pages import filled, write_file, write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of, grouped
-from kgroup.errors import BrokerRefused, ConfigError, StorageError, Unreachable
+from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -67,7 +67,7 @@ def plan(env: Env, question: Question) -> ExitCode:
     if question.wave_size is not None and question.waves is None:
         raise ConfigError("--wave-size is about the file of --waves", "add --waves FILE")
     if question.contexts is None:
-        with open_admin(env) as admin:
+        with open_admin(env, stop_after_s=limit_of_logs(env) if question.read_log else None) as admin:
             planned = [_planned(admin, question, None)]
             where: Document | None = identity(admin, env)
         failed: list[ItemError] = []
@@ -77,13 +77,19 @@ def plan(env: Env, question: Question) -> ExitCode:
         if question.waves is not None:
             hint = "name it with -C, and leave out --contexts"
             raise ConfigError("a file of waves is about one cluster", hint)
-        names = words(question.contexts)
+        names = tuple(dict.fromkeys(words(question.contexts)))
         if not names:
             raise ConfigError("--contexts names no context", "kgroup context list shows them")
         planned, failed, where = [], [], None
-        for name in dict.fromkeys(names):
+        for number, name in enumerate(names):
+            there = replace(env, flags={**env.flags, "context": name})
+            ends_s = limit_of_logs(there) if question.read_log else None
             try:
-                with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
+                with (
+                    open_admin(there, stop_after_s=ends_s) as admin,
+                    # A cluster that does not answer leaves the others their time.
+                    env.limit.narrowed(env.limit.left() / (len(names) - number)),
+                ):
                     planned.append(_planned(admin, question, name))
             except (BrokerRefused, Unreachable) as error:
                 failed.append(_within(name, item_error(name, error)))
@@ -260,14 +266,8 @@ def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]
         *(f"in no wave: {out.group_id}: {out.reason}" for out in fleet.left_out),
         *(f"not seen: {error.message}" for error in unseen),
     ]
-    try:
-        with question.waves.open("x", encoding="utf-8") as file:
-            file.write(as_yaml(waves, notes))
-    except FileExistsError:
-        # The file may have been edited.
-        raise StorageError(f"{question.waves} is there already", "name another file, or remove it") from None
-    except OSError as error:
-        raise StorageError(f"cannot write {question.waves}: {error.strerror}") from None
+    # A file that is there may have been edited.
+    write_file(question.waves, as_yaml(waves, notes), new=True)
 
 
 def _write(

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import LEAST_S
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import (
     LIMITS,
@@ -23,6 +24,8 @@ from kgroup.cli.inputs.history import (
     event_json,
     foreign,
     shortcomings,
+    time_notes,
+    unknown_then,
     unread_deliveries,
     unseen,
     untimed,
@@ -167,9 +170,14 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     story = source.replay(selection, at)
     found = [description(state, partition, story.stored(state.group_id)) for partition, state in story.states]
     errors, code = damage(story)
-    missing = [] if found else unseen(story, selection)
+    unknown = unknown_then(story, selection.names)
+    missing = [] if found or unknown else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
+    elif unknown:
+        errors, code = [*errors, *unknown], ExitCode.PARTIAL
+    for note in time_notes(story):
+        env.note(note)
     undecoded = [ItemError(g.group_id, e.code, e.message, e.hint) for g in found for e in g.errors]
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
@@ -240,7 +248,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
         bad += log.bad
     source.check()
-    errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
+    errors = [ItemError(b.source, b.code, str(b)) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
     if share and not source.state and source.admin is None:
         errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))
@@ -260,8 +268,19 @@ def _prints_json(env: Env, view: str) -> bool:
     return chosen in ("json", "ndjson")
 
 
+def _print_new(env: Env, events: Iterable[Event], day: str, *, as_json: bool) -> str:
+    """Print events after those of `day`; return the day of the last."""
+    for event in events:
+        if as_json:
+            print(json_line(env.command, event_json(event)), flush=True)
+        else:
+            print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
+            day = day_and_clock(event.timestamp_ms)[0]
+    return day
+
+
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Print the existing events, then new ones, until Ctrl-C."""
+    """Print the existing events, then new ones, until Ctrl-C or the end of --stop-after."""
     from kgroup.history.replay import Reader, in_order
 
     readers = [
@@ -295,13 +314,12 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
         unread = now
         for error in untimed(selection.outside(events).untimed, "event"):
             print_error(error.message)
-        for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
-            if as_json:
-                print(json_line(env.command, event_json(event)), flush=True)
-            else:
-                print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
-                day = day_and_clock(event.timestamp_ms)[0]
-        time.sleep(_POLL_S)
+        chosen = selection.chosen(sorted(events, key=lambda event: event.timestamp_ms))
+        day = _print_new(env, chosen, day, as_json=as_json)
+        left_s = env.limit.left() - LEAST_S
+        if left_s <= 0:
+            return ExitCode.PARTIAL if unread else ExitCode.OK
+        time.sleep(min(_POLL_S, left_s))
 
 
 Bar: TypeAlias = list[int | str]

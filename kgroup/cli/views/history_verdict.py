@@ -176,6 +176,7 @@ def _compare(
         hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
         starts = None if hidden else read
         states = {name: s for reader in readers for name, s in reader.fold.states.items()}
+        deleted = {name for reader in readers for name in reader.fold.groups} - states.keys()
         asked: Collection[str] = found.named("differs")
         if not asked:
             listed, found.unseen = set(selection.names or ()), ()
@@ -187,7 +188,7 @@ def _compare(
                 found.unseen = listing.errors
             asked = states.keys() | listed
         kept = {n: v for n, v in found.verdicts.items() if n not in asked}
-        found.verdicts = dict(sorted((kept | _compared(source, states, starts, asked)).items()))
+        found.verdicts = dict(sorted((kept | _compared(source, states, starts, asked, deleted)).items()))
         if not found.named("differs") or not tries_left:
             break
         time.sleep(_POLL_S)
@@ -235,9 +236,16 @@ def _newest_commits(
 
 
 def _compared(
-    source: Source, states: "Mapping[str, GroupState]", starts: Starts, names: Iterable[str]
+    source: Source,
+    states: "Mapping[str, GroupState]",
+    starts: Starts,
+    names: Iterable[str],
+    deleted: Collection[str],
 ) -> dict[str, Verdict]:
-    """Return how each of these groups differs, without those absent in both the log and the cluster."""
+    """Return how each of these groups differs, without those that neither the log nor the cluster knows.
+
+    Of `deleted` groups nothing is left at the end of the log.
+    """
     assert source.admin is not None
     described = source.admin.describe(sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
@@ -264,6 +272,8 @@ def _compared(
                 if state.kind in (SHARE, STREAMS)
                 else Verdict([f"in the log, but {refusal.message}"], [])
             )
+        elif name in deleted:
+            found[name] = Verdict([], [])
     return found
 
 

@@ -1,14 +1,16 @@
 """A migration as it happens: a live block on a terminal, one line per change elsewhere, or ndjson."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity
+from kgroup.cli.env.session import identity, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import assignment_text
@@ -32,10 +34,23 @@ _COLUMNS = tuple(
 )
 
 
-def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, stuck_after: str) -> ExitCode:
-    """Print looks until the last one; BAD_VERDICT when that says stuck."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often to poll, and when to end, as given."""
+
+    interval: str
+    stuck_after: str
+    stop_after: str | None
+
+
+def follow(env: Env, admin: "Admin", group: str, direction: str, pace: Pace) -> ExitCode:
+    """Print looks until the last one; BAD_VERDICT when that says stuck, UNREACHABLE when time is up."""
     looks = admin.watch_migration(
-        group, direction, interval_s=parse_duration(interval), stuck_after_s=parse_duration(stuck_after)
+        group,
+        direction,
+        interval_s=parse_duration(pace.interval),
+        stuck_after_s=parse_duration(pace.stuck_after),
+        stop_after_s=stop_after_s(pace.stop_after),
     )
     if env.output.format == "ndjson":
         last = _each_change(
@@ -49,6 +64,7 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
             (text(last),),
             main=Table(_COLUMNS, [row]),
             names=last.remaining,
+            errors=[_late(last, pace)] if last.status == WATCHING else (),
             exit_code=_code(last),
             cluster=identity(admin, env),
         )
@@ -64,7 +80,15 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
                 live.update(Text("\n".join(map(clean, _block(last)))))
     else:
         last = _each_change(looks, lambda look: print(clean(text(look)), flush=True))
+    if last.status == WATCHING:
+        print_error(_late(last, pace).message)
     return _code(last)
+
+
+def _late(look: Look, pace: Pace) -> ItemError:
+    moved = f"{look.moved} of {look.members} moved"
+    seen = "it cannot be seen" if look.type is None else moved
+    return ItemError(look.group_id, "TIMED_OUT", f"{look.group_id}: not done after {pace.stop_after}: {seen}")
 
 
 def _each_change(looks: Iterator[Look], print_look: Callable[[Look], None]) -> Look:
@@ -97,6 +121,8 @@ def look_json(look: Look) -> Document:
 
 
 def _code(look: Look) -> ExitCode:
+    if look.status == WATCHING:
+        return ExitCode.UNREACHABLE
     return ExitCode.OK if look.status == DONE else ExitCode.BAD_VERDICT
 
 

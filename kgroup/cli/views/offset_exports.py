@@ -17,6 +17,7 @@ from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import absent, of_seen
 from kgroup.domain import Document, TopicPartition
+from kgroup.errors import ConfigError
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 
@@ -92,7 +93,13 @@ def keep(file: str | None, now: Mapping[str, GroupNow], where: Mapping[str, obje
 
     if file is None:
         folder = Path(user_state_path("kgroup")) / "exports"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot make {folder}: {error.strerror}",
+                "make it writable, or name another file with --export",
+            ) from None
         file = str(
             folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
         )

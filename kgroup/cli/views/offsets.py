@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, PlannedGroup
+from kgroup.admin.change.unread import not_seen
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import absent, of_code_name
+from kgroup.cli.output.wording import UNKNOWN, absent, of_code_name, of_seen
 from kgroup.domain import Document, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
@@ -42,26 +43,25 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     gone = _absent(plan, plan.items)
     errors = [
         *(ItemError(g.group_id, g.error_code or _NON_EMPTY, g.refusal or "", g.hint) for g in plan.refused),
-        *(absent(group.group_id) for group in gone),
+        *map(_not_there, gone),
         *(_error(item) for item in failing),
     ]
+    by_group = grouped((item.group_id, item) for item in counted)
+    unseen = [error for name, items in by_group.items() for error in not_seen(name, items)]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
-    fine = any(
-        i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
-        for i in plan.items
-    )
-    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
+    unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
+    states = [f"{each.type}, {each.state}" if each.type else "does not exist" for each in plan.groups]
     groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
     head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-    last = NOT_YET if counted else "Nothing to do."
+    last = NOT_YET if counted else "Nothing changed." if errors else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
-        (head, *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
+        (head, *_tables(plan.items, with_results=bool(failing or unchanged)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
-        errors=errors,
-        exit_code=of_batch([*codes, *map(_exit_code, failing)], fine),
+        errors=[*errors, *unseen],
+        exit_code=of_seen(of_batch([*codes, *map(_exit_code, failing)], bool(counted or unchanged)), unseen),
         cluster=where,
         main=_csv(plan, plan.items) if csv else None,
     )
@@ -102,8 +102,8 @@ def executed(
         (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
-        errors=[*errors, *(absent(group.group_id) for group in gone)],
-        exit_code=of_batch(codes, bool(counts[ChangeStatus.DONE] or counts[ChangeStatus.UNCHANGED])),
+        errors=[*errors, *map(_not_there, gone)],
+        exit_code=of_batch(codes, _any_right(done.items)),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
     )
@@ -141,6 +141,7 @@ def _row(item: OffsetChange) -> Document:
         "result": item.result,
         "error_code": item.error_code,
         "effect": item.effect,
+        "lag": item.lag,
     }
 
 
@@ -154,6 +155,9 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         return []
     several = len({item.group_id for item in items}) > 1
     columns = ((_GROUP,) if several else ()) + _ROWS
+    # A plan of `offsets delete` knows what it forgets; nothing else has a lag.
+    if any(item.lag is not None or item.lag_error for item in items):
+        columns += (Column("lag", right=True),)
     columns += (_RESULT,) if with_results else ()
     if any(item.error_code for item in items):
         columns += (Column("error_code", "ERROR"),)
@@ -166,6 +170,7 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
             row["change"] = f"{row['change']:+d}" if row["change"] else "0"
         if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
             row["new_offset"] = "deleted"
+            row["lag"] = UNKNOWN if item.lag is None else item.lag
         rows.append(row)
     return [Table(columns, rows)]
 
@@ -193,6 +198,20 @@ def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGro
     """Return the absent groups for which nothing was to be done."""
     named = {item.group_id for item in items}
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
+
+
+def _any_right(items: Sequence[OffsetChange]) -> bool:
+    """Return whether any offset is as wanted; one of a refused group does not count, as in its plan."""
+    refused = {item.group_id for item in items if item.result == ChangeStatus.REFUSED}
+    return any(
+        item.result == ChangeStatus.DONE
+        or (item.result == ChangeStatus.UNCHANGED and item.group_id not in refused)
+        for item in items
+    )
+
+
+def _not_there(group: PlannedGroup) -> ItemError:
+    return absent(group.group_id, group.hint) if group.hint else absent(group.group_id)
 
 
 def _error(item: OffsetChange) -> ItemError:

@@ -83,7 +83,8 @@ def _headline(plan: RegistrationPlan) -> str:
 
 def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
     if not plan.changes:
-        return "Nothing to do."
+        absent = any(row.result == ChangeStatus.NOT_FOUND for row in plan.registrants)
+        return "Nothing changed." if absent else "Nothing to do."
     registered = sum(row.registered for row in plan.registrants)
     text = f"after: {registered} registered, {len(plan.missing)} missing"
     removed = sum(

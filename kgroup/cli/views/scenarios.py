@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.inputs.history import shortcomings, unseen
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.output.pages import write_page
-from kgroup.errors import ConfigError
+from kgroup.cli.output.pages import write_file
+from kgroup.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from kgroup.history.replay import Story
@@ -36,7 +36,7 @@ class WantedScenario:
         text = text_of(renamed(recorded) if self.replace_names else recorded)
         # Damaged records may show impossible events, and a file that cannot be played is useless.
         scenario_in(text, f"what the log says of {self.group}")
-        write_page(self.path, text)
+        write_file(self.path, text, new=True)
         env.note(f"wrote {self.path}")
 
 
@@ -53,4 +53,6 @@ def wanted_scenario(selection: Selection, path: Path | None, *, replace_names: b
         raise ConfigError(
             "--scenario is of all members and events", "leave --instance and --events out, or edit the file"
         )
+    if path.is_file():
+        raise StorageError(f"{path} is there already", "name another file, or remove it")
     return WantedScenario(named[0], path, replace_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -57,14 +58,13 @@ def _partitions(
         # Kafka 4.3.1 ends the heartbeat with an unknown error if topics were deleted and the tasks are still
         # there, and with it the application; its members get them once the topics are back.
         subtopology = (configured.subtopologies or {}).get(subtopology_id)
+        ordered = sorted(numbers)
         for name in () if subtopology is None else subtopology.source_topics:
             topic = image.by_name.get(name)
             if topic is None:
                 continue
             # Before Kafka 4.4 the first ones, as many as the topic has, whichever they are.
-            listed = sorted(numbers)[: topic.partitions]
-            if existing:
-                listed = [number for number in sorted(numbers) if number < topic.partitions]
+            listed = ordered[: bisect_left(ordered, topic.partitions) if existing else topic.partitions]
             if listed or not existing:
                 found.append(TopicPartition(topic=name, partitions=tuple(listed)))
     return tuple(found)

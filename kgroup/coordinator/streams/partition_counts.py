@@ -7,6 +7,7 @@ a changelog has as many partitions as its subtopology has tasks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
@@ -24,6 +25,7 @@ class PartitionCounts:
         self._subtopologies = subtopologies
         self._image = image
         self._decided: dict[str, int] = {}
+        self._same_fixed: int | None = None  # what all counts are that the application fixed, once compared
 
     def decide(self) -> Mapping[str, int]:
         """Return the partition counts of all internal topics.
@@ -48,25 +50,11 @@ class PartitionCounts:
             for info in subtopology.repartition_source_topics
             if info.partitions
         }
-        # One repartition topic may flow into the next: go round until none is open any more.
-        is_open, progress = True, True
-        while is_open:
-            if not progress:
-                raise _invalid(
-                    "Failed to compute number of partitions for all repartition topics. "
-                    "There may be loops in the topology that cannot be resolved."
-                )
-            is_open = progress = False
-            for subtopology in self._subtopologies:
-                for sink in subtopology.repartition_sink_topics:
-                    if sink in counts:
-                        continue
-                    most = self._most_that_flows_in(subtopology, counts)
-                    if most is None:
-                        is_open = True
-                    else:
-                        counts[sink] = most
-                        progress = True
+        if not self._decide_sinks(counts):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics. "
+                "There may be loops in the topology that cannot be resolved."
+            )
         if any(t.name not in counts for s in self._subtopologies for t in s.repartition_source_topics):
             raise _invalid(
                 "Failed to compute number of partitions for all repartition topics, because "
@@ -74,10 +62,43 @@ class PartitionCounts:
             )
         return counts
 
-    def _most_that_flows_in(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int | None:
+    def _decide_sinks(self, counts: dict[str, int]) -> bool:
+        """Add the counts of the topics that subtopologies write; return whether all could be found.
+
+        Kafka goes round the subtopologies until none is open any more, and each takes the largest of the
+        counts that are known when it is first served: the round and the place decide. Here only those are
+        served that have just got a count, at the same round and place.
+        """
+        readers: dict[str, list[int]] = {}
+        for place, subtopology in enumerate(self._subtopologies):
+            for info in subtopology.repartition_source_topics:
+                readers.setdefault(info.name, []).append(place)
+        served = [(0, place) for place, s in enumerate(self._subtopologies) if self._has_inflow(s, counts)]
+        reached = {place for _, place in served}
+        while served:
+            turn, place = heappop(served)
+            subtopology = self._subtopologies[place]
+            fresh = [
+                name for name in dict.fromkeys(subtopology.repartition_sink_topics) if name not in counts
+            ]
+            if not fresh:
+                continue
+            counts.update(dict.fromkeys(fresh, self._most_that_flows_in(subtopology, counts)))
+            for reader in (reader for name in fresh for reader in readers.get(name, ())):
+                if reader not in reached:
+                    reached.add(reader)
+                    heappush(served, (turn + (reader <= place), reader))
+        return all(name in counts for s in self._subtopologies for name in s.repartition_sink_topics)
+
+    def _has_inflow(self, subtopology: Subtopology, counts: Mapping[str, int]) -> bool:
+        return bool(subtopology.source_topics) or any(
+            info.name in counts for info in subtopology.repartition_source_topics
+        )
+
+    def _most_that_flows_in(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int:
         inflows = [counts.get(info.name) for info in subtopology.repartition_source_topics]
         inflows += [self._count(name) for name in subtopology.source_topics]
-        return max((count for count in inflows if count is not None), default=None)
+        return max(count for count in inflows if count is not None)
 
     def _copartition(
         self, topics: set[str], fixed: Collection[str], flexible: Collection[str]
@@ -91,7 +112,10 @@ class PartitionCounts:
             number = _same(external, external)
         elif fixed:
             # All counts that the application fixed, of this join or of another: Kafka asks for the same.
-            number = _same({name: self._known(name) for name in fixed}, internal)
+            # A join does not change them, so that they are compared once.
+            if self._same_fixed is None:
+                self._same_fixed = _same({name: self._known(name) for name in fixed}, internal)
+            number = self._same_fixed
         else:
             number = max(internal.values())
         for name, count in internal.items():

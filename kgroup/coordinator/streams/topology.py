@@ -13,6 +13,8 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, TopicInfo, sources_of
 
 NAMES_SHOWN = 3
+MOST_TASKS = 20_000
+"""Of a topology. Kafka has no bound, though a request of 500 kB may ask for 200 million of them."""
 
 
 class StatusCode(IntEnum):
@@ -99,6 +101,7 @@ def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> Configu
     try:
         counts = PartitionCounts(ordered, image).decide()
         found = {name: _configured(by_id[name], counts, image) for name in sorted(by_id)}
+        _refuse_too_many(sum(subtopology.tasks for subtopology in found.values()))
         missing = _missing(found, topology, image)
     except WronglyPartitioned as error:
         problem = Problem(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, str(error))
@@ -108,6 +111,14 @@ def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> Configu
     detail = f"Internal topics are missing: {_named(hash_map_order(missing))}"
     problem = Problem(StatusCode.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, found, missing, problem)
+
+
+def _refuse_too_many(tasks: int) -> None:
+    if tasks > MOST_TASKS:
+        raise Refused(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"The topology makes {tasks} tasks over the present topics; at most {MOST_TASKS} can be made.",
+        )
 
 
 def _configured(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+from kgroup.domain import java_string_hash
+
 T = TypeVar("T")
 DEFAULT_CAPACITY = 16
 LEAST_WITH_TREES = 64
@@ -18,11 +20,7 @@ LEAST_WITH_TREES = 64
 
 def string_hash(text: str) -> int:
     """Return String.hashCode as an unsigned number."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value
+    return java_string_hash(text) & 0xFFFFFFFF
 
 
 def hash_map_order(

@@ -12,8 +12,10 @@ from kgroup.history.fold.comings import (
     report_regressed,
     report_settings,
 )
+from kgroup.history.fold.departures import last_commit
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
+from kgroup.history.fold.removals import Age
 from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.streams_changes import report_streams
@@ -24,7 +26,7 @@ def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
     """Return all events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
-    carry.absences.take(members, step.timestamp_ms, step.first_offset)
+    carry.absences.take(members, step.timestamp_ms, step.first_offset, _signs_of_life(step, carry, members))
     # One group that continues (KIP-848, "Supporting Online Consumer Group Upgrade"), not two groups.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
@@ -57,6 +59,12 @@ def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
+
+
+def _signs_of_life(step: GroupStep, carry: Carry, members: Membership) -> dict[str, int]:
+    """Return the last commit of what each member owned that left, made while it was there; by member id."""
+    joined = carry.lives.joined
+    return {m.member_id: last_commit(m, joined.get(m.member_id), step.offsets) for m in members.left}
 
 
 def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -97,7 +105,7 @@ def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
     # Expiry removes no offset younger than the retention (KIP-211), but an admin may.
-    cause, proven = step.today.cause_of_deletion(step.young), step.young
+    cause, proven = step.today.cause_of_deletion(step.age), step.age is Age.YOUNG
     if step.before.kind == SHARE:
         cause, proven = "deleted by an admin: a share group does not expire", True
     step.report(
@@ -173,7 +181,9 @@ def _classic_rebalance(step: GroupStep) -> str:
     # From value version 2 on (SM-19) the record says when its state began: at the last join.
     if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:
         waited = duration_text(step.timestamp_ms - after.state_timestamp_ms)
-        text += f"; {waited} from the last join to the leader's assignment"
+        leader = after.members.get(after.leader or "")
+        whose = f" ({leader.label})" if leader is not None else ""
+        text += f"; {waited} from the last join to the leader's assignment{whose}"
     if skipped > 0 and step.before.epoch >= 0 and step.before.kind == after.kind:
         text += f"; {skipped} before it did not complete, or their records are gone"
     return text

@@ -10,6 +10,8 @@ from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
+SLOW_MS = 1000
+"""From here on a rebalance names the member that held it up."""
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not say"
 
 
@@ -53,7 +55,7 @@ def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
     elif share := applications.share(step.before, member):
         held += f" ({share})"
     joined = carry.lives.end(member.member_id, step.timestamp_ms)
-    since = carry.revoking.pop(member.member_id, None)
+    since = _given_up(step, carry, member)
     ways, cause = way_out(member, step.timestamp_ms, joined, step.offsets)
     if since is not None:
         # A member that does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
@@ -145,7 +147,16 @@ def count_revoking(step: GroupStep, carry: Carry, member: RecordedMember) -> Non
     if member.state == MemberStatus.REVOKING:
         carry.revoking.setdefault(member.member_id, step.timestamp_ms)
     else:
-        carry.revoking.pop(member.member_id, None)
+        _given_up(step, carry, member)
+
+
+def _given_up(step: GroupStep, carry: Carry, member: RecordedMember) -> int | None:
+    """Return since when a member had to give up what it has given up now; None if it had not to."""
+    since = carry.revoking.pop(member.member_id, None)
+    if since is not None:
+        took = step.timestamp_ms - since
+        carry.slowest = max(carry.slowest or (0, ""), (took, member.label))
+    return since
 
 
 def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
@@ -162,6 +173,10 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
         return
     first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))
     took = max(0, step.timestamp_ms - first[1])
+    if carry.slowest is not None and carry.slowest[0] >= SLOW_MS:
+        longest, who = carry.slowest
+        how += f"; the longest wait for partitions was {duration_text(longest)}, for {who}"
+    carry.slowest = None
     carry.started.clear()
     carry.conversion = None
     count = len(after.members)

@@ -160,7 +160,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in GROUPED
-    if rewind.topic_ids is not None:
+    if rewind.topic_ids is not None and all(map(any, rewind.topic_ids)):
         was, now = map(uuid_text, rewind.topic_ids)
         text = (
             f"{place} begins again at {rewind.after}, {rewind.before} before: {rewind.topic} is a new topic"
@@ -180,6 +180,8 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         cause = f"{who}; a commit names neither member nor epoch, so who wrote it is not in the records"
         if how:
             cause = f"{who}; written{how}"
+        if rewind.topic_ids is not None and mark is None:
+            cause += f"; or {rewind.topic} was recreated: not both commits have its id"
         if mark is not None:
             cause = f"{who}; the commit's metadata names kgroup, {mark.words}"
         text, suspicious, proven = f"suspicious: {text}", True, False

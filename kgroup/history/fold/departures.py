@@ -58,6 +58,18 @@ def _remember(place: dict[str, int], member_id: str, at_ms: int) -> None:
         del place[next(iter(place))]
 
 
+def last_commit(
+    member: RecordedMember, joined_ms: int | None, offsets: Mapping[TopicPartition, Committed]
+) -> int:
+    """Return when what a member owns was last committed (ms); -1 if not since it joined.
+
+    A commit names no member: one from before it joined is not its own. `joined_ms` is None if that was not
+    seen.
+    """
+    newest = max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
+    return -1 if joined_ms is not None and newest < joined_ms else newest
+
+
 def way_out(
     member: RecordedMember,
     at_ms: int,
@@ -68,7 +80,7 @@ def way_out(
 
     `joined_ms` is when it joined, if that was seen; `offsets` are the group's committed offsets.
     """
-    committed = max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
+    committed = last_commit(member, joined_ms, offsets)
     session = member.session_timeout_ms
     alive = at_ms - (joined_ms if joined_ms is not None else -session)
     classic_static = member.protocol == "classic" and member.instance_id is not None
@@ -88,7 +100,9 @@ def _later(member: RecordedMember, at_ms: int, committed: int, *, classic_static
     silent = at_ms - committed if committed >= 0 else -1
     # A dynamic client leaves when it has not polled for too long, a static one just stops sending.
     hung = poll + (max(session, 0) if classic_static else 0)
-    if poll > 0 and hung <= silent + SLACK_MS // 10 <= hung + SLACK_MS:
+    # A process that ends is silent for its session, which some clients send as the rebalance timeout too.
+    expired = 0 < session <= silent + SLACK_MS // 10 <= session + SLACK_MS
+    if poll > 0 and hung <= silent + SLACK_MS // 10 <= hung + SLACK_MS and not (expired and poll <= session):
         return (
             "it hung between two polls, unless it left by itself: its last commit was "
             f"{duration_text(silent)} before, and max.poll.interval.ms (its rebalance timeout) is "

@@ -94,7 +94,7 @@ def cause_of_rebalance(
         return "topics matching a subscribed regular expression changed", True
     by_epochs = after.kind in (CONSUMER, SHARE)
     if by_epochs and before.metadata_hash != after.metadata_hash:
-        return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
+        return f"the metadata of subscribed topics changed{_of_metadata(before, after)}", True
     if by_epochs:
         return "nothing else changed in these records: the records do not say", False
     had = {TopicPartition(u.topic, u.partition) for u in unowned}
@@ -106,6 +106,18 @@ def cause_of_rebalance(
     if due := applications.scheduled(before, after):
         return due, True
     return applications.new_work(before, after) or _rejoined(after, members)
+
+
+def _of_metadata(before: View, after: View) -> str:
+    """Return what changed in the metadata of topics, as far as a new target shows it."""
+    if after.assignment_epoch < after.epoch:
+        return " (created, deleted, more partitions or racks): the next target shows which partitions"
+    was, now = ({p for m in view.members.values() for p in m.target or ()} for view in (before, after))
+    ways = [f"{partitions_text(now - was)} came"] if now - was else []
+    ways += [f"{partitions_text(was - now)} went"] if was - now else []
+    return (
+        f": {', '.join(ways)}" if ways else ": no partition came or went, so racks, or a topic was recreated"
+    )
 
 
 def _changes_of_members(before: View, after: View, members: Membership) -> list[str]:

@@ -226,7 +226,12 @@ class Fold:
             self._block = block
 
     def _step(self, group: Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
-        """Return the open step of a group, begun now if there is none."""
+        """Return the open step of a group, begun now if there is none.
+
+        Brokers write several requests into one batch, and stamp the records of each as they write them.
+        """
+        if group.open is not None and group.open.timestamp_ms != timestamp_ms:
+            self._close_step(group, out)
         if group.open is None:
             # Commits before a change are judged by the members there were before it.
             out += group.spans.close(group.state.group_id, self.log_partition, group.state)
@@ -338,7 +343,7 @@ class Fold:
             unowned=unowned,
             given_up=given_up,
             removed=tuple(sorted(opened.removed)),
-            young=self.today.younger(opened.removed.values(), opened.timestamp_ms),
+            age=self.today.age(opened.removed.values(), opened.timestamp_ms),
             offsets=group.state.offsets,
             today=self.today,
             solid=group.solid,
@@ -358,7 +363,7 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _report_removed(self, step: GroupStep, removed: Removed) -> None:
-        proven, cause = self.today.cause_of_removal(removed, step.young)
+        proven, cause = self.today.cause_of_removal(removed, step.age)
         places = step.removed
         step.report(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
 from kgroup.domain import MemberStatus
 from kgroup.history.fold.explain import Membership
+from kgroup.history.fold.view import RecordedMember
 
 _T = TypeVar("_T")
 MAX_AWAY = 10_000
@@ -49,14 +51,14 @@ class Absences:
     gone: dict[str, _Gone] = field(default_factory=dict)
     restarts: list[Restart] = field(default_factory=list)
 
-    def take(self, members: Membership, timestamp_ms: int, offset: int) -> None:
-        """Note how the members of the group differ after a step."""
+    def take(self, members: Membership, timestamp_ms: int, offset: int, committed: Mapping[str, int]) -> None:
+        """Note how the members of the group differ after a step.
+
+        `committed` are the last commits of what members own that left, by member id (ms): a commit is a sign
+        of life, and one within the session says that the session did not end.
+        """
         for member in members.left:
-            if member.instance_id is not None:
-                left_ms = self.away.pop(member.instance_id, None)
-                session_ms = member.session_timeout_ms if left_ms is None else timestamp_ms - left_ms
-                known_ms = session_ms if session_ms > 0 else None
-                _remember(self.gone, member.instance_id, _Gone(timestamp_ms, known_ms))
+            self._end(member, timestamp_ms, committed.get(member.member_id, -1))
         for old, new in chain(members.kept, members.replaced):
             # Of thousands of members a step touches one: the others are the same objects.
             if old is new or new.instance_id is None:
@@ -75,6 +77,17 @@ class Absences:
             took_ms = None if known is None else known + late_ms
             self.restarts.append(Restart(member.instance_id, timestamp_ms, late_ms, known, took_ms, offset))
             del self.restarts[:-MAX_AWAY]
+
+    def _end(self, member: RecordedMember, timestamp_ms: int, committed_ms: int) -> None:
+        """Note that a member is gone, unless it gave a sign of life within its session."""
+        if member.instance_id is None:
+            return
+        left_ms = self.away.pop(member.instance_id, None)
+        session_ms = member.session_timeout_ms if left_ms is None else timestamp_ms - left_ms
+        if committed_ms >= 0 and timestamp_ms - committed_ms < session_ms:
+            return
+        known_ms = session_ms if session_ms > 0 else None
+        _remember(self.gone, member.instance_id, _Gone(timestamp_ms, known_ms))
 
 
 def _remember(place: dict[str, _T], instance_id: str, what: _T) -> None:

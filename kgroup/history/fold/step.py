@@ -10,7 +10,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.departures import Lives, Way
 from kgroup.history.fold.events import SHOWN, Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
-from kgroup.history.fold.removals import Today
+from kgroup.history.fold.removals import Age, Today
 from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.view import RecordedMember, View
 from kgroup.history.items import Committed
@@ -28,6 +28,8 @@ class Carry:
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that must give partitions up, and since when (ms)."""
+    slowest: tuple[int, str] | None = None
+    """In this rebalance: the longest time (ms) that a member took to give up partitions, and its name."""
     absences: Absences = field(default_factory=Absences)
     lives: Lives = field(default_factory=Lives)
 
@@ -48,8 +50,8 @@ class GroupStep:
     given_up: GivenUp = field(default_factory=dict)
     """What the generation before revoked from members that stayed."""
     removed: tuple[TopicPartition, ...] = ()
-    young: bool = False
-    """Whether all removed offsets were younger than any retention."""
+    age: Age = Age.NONE
+    """How old the removed offsets were."""
     offsets: Mapping[TopicPartition, Committed] = field(default_factory=dict)
     """The group's committed offsets."""
     today: Today = field(default_factory=Today)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
@@ -46,14 +46,20 @@ class PartitionCapture:
     """Offsets (first, last) that the broker no longer had when they were requested."""
     failure: KgroupError | None = None
     """Why the last poll did not reach the end of the partition; None if it did."""
+    unchecked_epoch: int | None = None
+    """Of a recording that continues: the leader epoch of its last batch, until the broker's is compared."""
 
     @classmethod
     def resume(cls, folder: Path) -> PartitionCapture:
         """Continue a recording, or begin one; StorageError if the folder cannot be used."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            return cls._resumed(folder)
         except OSError as error:
-            raise StorageError(f"cannot record into {folder}: {error.strerror}") from None
+            raise StorageError(f"cannot record into {error.filename or folder}: {error.strerror}") from None
+
+    @classmethod
+    def _resumed(cls, folder: Path) -> PartitionCapture:
+        folder.mkdir(parents=True, exist_ok=True)
         found = cls(folder)
         segments = sorted(folder.glob("*.log"))
         # A crash can leave the newest segment without a whole batch: the one before says where to continue.
@@ -65,9 +71,14 @@ class PartitionCapture:
             if last is None:
                 newest.unlink()
                 continue
-            found.path, found.next_offset = newest, last.last_offset + 1
-            found.day = last.max_timestamp_ms // DAY_MS
+            found.path = newest
+            found.continue_after(last)
         return found
+
+    def continue_after(self, last: LastBatch) -> None:
+        """Begin after the last batch that is kept."""
+        self.next_offset, self.day = last.header.last_offset + 1, last.header.max_timestamp_ms // DAY_MS
+        self.unchecked_epoch = last.leader_epoch
 
     def append(self, data: bytes, sync: bool = True) -> int:
         """Keep the new batches of a Fetch answer, durable on return; return how many there were.
@@ -151,7 +162,14 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
+class LastBatch(NamedTuple):
+    """The last batch of a recording."""
+
+    header: BatchHeader
+    leader_epoch: int
+
+
+def last_batch(file: Readable, name: str) -> tuple[LastBatch | None, int]:
     """Return the last whole batch of a segment, and where it ends; StorageError for a damaged one.
 
     Continuing after damage would hide a gap. A torn tail is not damage: it was never acknowledged.
@@ -160,12 +178,17 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
     while read := file.read(RANGE_BYTES):
         chunk = rest + read
         for header in scanner.headers(chunk, final=False):
-            last = header
+            last = LastBatch(header, _leader_epoch(chunk, header))
         whole += scanner.consumed
         rest = chunk[scanner.consumed :]
     if scanner.bad:
         raise StorageError(f"{scanner.bad[0]}", hint="move this file away and start the capture again")
     return last, whole
+
+
+def _leader_epoch(chunk: bytes, header: BatchHeader) -> int:
+    at = header.position + 12
+    return int.from_bytes(chunk[at : at + 4], "big", signed=True)
 
 
 class Keeper(Protocol):
@@ -245,6 +268,7 @@ class Capture:
 
     def _read(self, partition: int, part: PartitionCapture) -> None:
         first, end = self.topic.bounds(partition)
+        self._check_same_log(partition, part, first, end)
         at = max(part.next_offset, first)
         while at < end:
             data, _ = self.topic.fetch(partition, at)
@@ -261,6 +285,26 @@ class Capture:
             if part.next_offset <= at:
                 return
             at = part.next_offset
+
+    def _check_same_log(self, partition: int, part: PartitionCapture, first: int, end: int) -> None:
+        """Raise DecodeError if the partition is not the one that was recorded: what follows may be lost."""
+        where, kept = f"{self.topic.name}-{partition}", part.next_offset - 1
+        why = None
+        if end <= kept:
+            why = f"it ends before offset {end}, and what is recorded reaches to {kept}"
+        elif part.unchecked_epoch is not None and kept >= first:
+            data, _ = self.topic.fetch(partition, kept)
+            header = next(Scanner("fetched").headers(data, final=True), None)
+            # Compaction may have removed that batch: then there is nothing to compare.
+            if header is not None and header.last_offset == kept:
+                epoch, ours = _leader_epoch(data, header), part.unchecked_epoch
+                if epoch != ours:
+                    why = f"offset {kept} is of leader epoch {epoch}, the recorded one of {ours}"
+        if why is not None:
+            text = f"{where} does not continue what was recorded: {why}"
+            hint = "a leader lost records, or this is another cluster: record into a new folder"
+            raise DecodeError(text, hint)
+        part.unchecked_epoch = None
 
     def _keep_names(self) -> None:
         if not self.topic.topic_names.keys() <= self._names.keys():

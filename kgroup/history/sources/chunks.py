@@ -25,19 +25,27 @@ def next_read(path: AnyFile, rest: bytes, size: int = 0) -> int:
 
 
 def file_chunks(
-    path: AnyFile, scanner: Scanner, progress: Progress | None = None, size: int = 0
+    path: AnyFile,
+    scanner: Scanner,
+    progress: Progress | None = None,
+    size: int = 0,
+    end: int | None = None,
 ) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
     """Yield chunks in order, each with its batches, to be read before the next chunk.
 
-    They have `size` bytes, or the best size for 0. OSError if the file cannot be read, StorageError if it is
-    an object that cannot.
+    They begin where the scanner is, have `size` bytes, or the best size for 0, and none reaches past `end`.
+    OSError if the file cannot be read, StorageError if it is an object that cannot.
     """
     with path.open("rb") as file:
         rest = b""
+        at = scanner.position
+        if at:
+            file.seek(at)
         while True:
             wanted = next_read(path, rest, size)
-            read = file.read(wanted)
-            final = len(read) < wanted
+            read = file.read(wanted if end is None else min(wanted, end - at))
+            at += len(read)
+            final = len(read) < wanted or at == end
             chunk = rest + read if rest else read
             if chunk:
                 yield chunk, scanner.headers(chunk, final)

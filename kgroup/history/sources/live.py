@@ -99,6 +99,8 @@ class LiveTopic:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         answer = self.transport.request(None, request, min_version=4, timeout_s=self.timeout_s)
         assert isinstance(answer, MetadataResponse)
+        if answer.error_code:
+            raise BrokerRefused(answer.error_code, f"Metadata: {ErrorCode.name_of(answer.error_code)}")
         self.cluster_id = answer.cluster_id
         return answer
 
@@ -111,7 +113,7 @@ class LiveTopic:
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = ListOffsetsTopic(name=self.name, partitions=(asked,))
         answer = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
-        return int(answer.topics[0].partitions[0].offset)
+        return int(answer.offset)
 
     def fetch(self, partition: int, offset: int, wait_ms: int = 0) -> tuple[bytes, int]:
         """Return raw batches from the one that holds `offset` on, and the high watermark.
@@ -124,11 +126,11 @@ class LiveTopic:
             topic = FetchTopic(topic=self.name, partitions=(asked,))
             return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=(topic,))
 
-        answer = self._ask(partition, request, _NAMES_UP_TO).responses[0].partitions[0]
+        answer = self._ask(partition, request, _NAMES_UP_TO)
         return bytes(answer.records or b""), int(answer.high_watermark)
 
     def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
-        """Return the answer of the partition's leader; a leader that moved is looked up again.
+        """Return what the partition's leader answers of it; a leader that moved is looked up again.
 
         BrokerRefused if there is none, which is looked up once for all partitions, Unreachable if it does not
         answer: then it is not asked for its other partitions either. Both until `try_again`.
@@ -154,12 +156,16 @@ class LiveTopic:
                 self._mute[leader] = error
                 raise
             topics = answer.responses if hasattr(answer, "responses") else answer.topics
-            code = topics[0].partitions[0].error_code if topics else answer.error_code
-            if not code:
-                return answer
+            parts = (part for topic in topics for part in topic.partitions)
+            found = next((part for part in parts if part.partition_index == partition), None)
+            said: int = getattr(answer, "error_code", 0)
+            if not said:
+                said = ErrorCode.UNKNOWN_SERVER_ERROR if found is None else found.error_code
+            if not said:
+                return found
             # All other errors stay: a missing right, an offset out of range.
-            if code not in _MOVED or not tries_left:
-                raise BrokerRefused(code, f"{where} cannot be read: {_why(code, self.name)}")
+            if said not in _MOVED or not tries_left:
+                raise BrokerRefused(said, f"{where} cannot be read: {_why(said, self.name)}")
             self.refresh()
         raise AssertionError("unreachable")
 

@@ -14,7 +14,7 @@ from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
-from kgroup.history.sources.copies import chosen, in_order
+from kgroup.history.sources.copies import Chosen, Stretch, chosen, in_order
 from kgroup.history.sources.layout import (
     MANIFEST,
     AnyFile,
@@ -29,6 +29,7 @@ from kgroup.history.sources.layout import (
     size_of,
     text_of,
 )
+from kgroup.log.files import replace_file
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
@@ -63,13 +64,14 @@ class OffsetsLog(Protocol):
 
 @dataclass(slots=True)
 class SegmentLog:
-    """One partition's segment files, by base offset."""
+    """One partition's segment files, in order; where copies are merged, `stretches` of them are read."""
 
     partition: int
     files: tuple[AnyFile, ...]
     check_crc: bool = True
     bad: list[BadRange] = field(default_factory=list)
     failure: KgroupError | None = None
+    stretches: tuple[Stretch, ...] = ()
 
     @property
     def source(self) -> str:
@@ -77,8 +79,13 @@ class SegmentLog:
 
     @property
     def size(self) -> int:
-        """The bytes in all files."""
-        return sum(_size(file) for file in self.files)
+        """The bytes to read."""
+        return sum((_size(each.file) if each.end is None else each.end) - each.start for each in self.to_read)
+
+    @property
+    def to_read(self) -> tuple[Stretch, ...]:
+        """What is read, in order."""
+        return self.stretches or tuple(Stretch(file, 0, None, -1) for file in self.files)
 
     @property
     def readable(self) -> bool:
@@ -92,10 +99,11 @@ class SegmentLog:
         return True
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-        for path in self.files:
-            scanner = Scanner(str(path), check_crc=self.check_crc)
+        for each in self.to_read:
+            path = each.file
+            scanner = Scanner(str(path), position=each.start, check_crc=self.check_crc)
             try:
-                yield from file_chunks(path, scanner, progress)
+                yield from file_chunks(path, scanner, progress, end=each.end)
             except OSError as error:
                 end = max(_size(path), scanner.position)
                 reason = f"cannot be read: {error.strerror}"
@@ -120,14 +128,14 @@ def _size(path: AnyFile) -> int:
 class Look:
     """The result of a scan of files and folders: the segments to read by partition, in order."""
 
-    partitions: Mapping[int, tuple[AnyFile, ...]]
+    partitions: Mapping[int, Chosen]
     cluster: str | None = None
     """The id of their cluster, if a file next to them has it."""
     notes: tuple[str, ...] = ()
-    """Copies of partitions that are left out, and why."""
+    """Copies of partitions that add nothing, and damage that other copies make up for."""
     neighbours: tuple[RemoteFile, ...] = ()
     """Objects near the segments that name topics."""
-    state: Mapping[int, tuple[AnyFile, ...]] = field(default_factory=dict)
+    state: Mapping[int, Chosen] = field(default_factory=dict)
     """The segments of `__share_group_state` by partition, in order."""
 
 
@@ -184,21 +192,28 @@ def segment_logs(
     """Return the partitions found in these files and folders (searched through), by number.
 
     A file counts if it is named like a segment (`layout`); an explicitly named file always does. The
-    partition is in the folder's name (`__consumer_offsets-7`), else 0. Of several copies of a partition the
-    longest valid one counts, and what others have beyond it. Raises StorageError if there is nothing to read,
-    or segments are compressed; ConfigError for segments of several clusters.
+    partition is in the folder's name (`__consumer_offsets-7`), else 0. Several copies of a partition are
+    merged (`copies`). Raises StorageError if there is nothing to read, or segments are compressed;
+    ConfigError for segments of several clusters.
     """
     return logs_of(segments_of(places, options), check_crc)
 
 
 def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
     """Return the partitions that a scan found, by number."""
-    return [SegmentLog(number, files, check_crc) for number, files in look.partitions.items()]
+    return _logs(look.partitions, check_crc)
 
 
 def state_logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
     """Return the partitions of `__share_group_state` that a scan found, by number."""
-    return [SegmentLog(number, files, check_crc) for number, files in look.state.items()]
+    return _logs(look.state, check_crc)
+
+
+def _logs(partitions: Mapping[int, Chosen], check_crc: bool) -> list[SegmentLog]:
+    return [
+        SegmentLog(number, each.files, check_crc, [*each.bad], stretches=each.stretches)
+        for number, each in partitions.items()
+    ]
 
 
 def looks_like_segments(word: str) -> bool:
@@ -348,5 +363,8 @@ def topics_text(names: Mapping[bytes, str]) -> str:
 
 
 def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
-    """Keep topic ids in a folder of segments."""
-    (folder / TOPICS_FILE).write_text(topics_text(names), encoding="utf-8")
+    """Keep topic ids in a folder of segments; StorageError if that fails, and the file is as it was."""
+    try:
+        replace_file(folder / TOPICS_FILE, topics_text(names))
+    except OSError as error:
+        raise StorageError(f"cannot write {folder / TOPICS_FILE}: {error.strerror}") from None

@@ -8,12 +8,13 @@ range is found by one reader, however a file is cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import RANGE_BYTES, next_read
+from kgroup.history.sources.copies import Stretch
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 from kgroup.history.sources.logs import SegmentLog
 
@@ -22,11 +23,25 @@ SPLIT_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The batches of a file that begin at or after `start`, and before `end`."""
+    """The batches of a file that begin at or after `start`, and before `end`.
+
+    No byte outside the stretch `of` is read, if there is one.
+    """
 
     file: AnyFile
     start: int
     end: int
+    of: Stretch | None = None
+
+    @property
+    def begins(self) -> bool:
+        """Whether a batch is known to begin at `start`."""
+        return self.start == (0 if self.of is None else self.of.start)
+
+    @property
+    def limit(self) -> int | None:
+        """Where reading ends; None: at the end of the file."""
+        return None if self.of is None else self.of.end
 
     @property
     def path(self) -> str:
@@ -39,7 +54,8 @@ class Split:
     """One task's share of a partition; `number` orders the splits of a partition.
 
     Batches up to the log offset `after` are skipped. If it `waits`, it is read up to a file that ends inside
-    a batch with offsets missing after it: that file may still be written.
+    a batch with offsets missing after it: that file may still be written. `bad` is what is known already to
+    be damaged, or left out.
     """
 
     part: int
@@ -47,6 +63,7 @@ class Split:
     pieces: tuple[Piece, ...]
     after: int = -1
     waits: bool = False
+    bad: tuple[BadRange, ...] = ()
 
     @property
     def size(self) -> int:
@@ -76,48 +93,65 @@ def plan_splits(
     splits: list[Split] = []
     for log in logs:
         before = (after or {}).get(log.partition, -1)
-        files: list[AnyFile] = []
-        for i, file in enumerate(log.files):
-            # A segment's name is its first offset. Only within a folder does the next one's name show where
-            # this one ends; tiered storage may hold a segment twice.
-            base = base_offset(file)
-            behind = (base_offset(f) for f in log.files[i + 1 :] if f.parent == file.parent)
-            following = next((b for b in behind if b is not None and (base is None or b > base)), None)
-            if following is None or following - 1 > before:
-                files.append(file)
-        one = log.partition in whole or len({file.parent for file in files}) > 1
-        packs = [[_whole(file) for file in files]] if one else _packed(files, max(1, split_bytes))
-        found = (Split(log.partition, i, tuple(p), before) for i, p in enumerate(packs))
-        splits += [split for split in found if split.pieces]
+        if log.stretches:
+            new = [each for each in log.stretches if each.end is None or each.last > before]
+            pieces = [_whole(each.file, each) for each in new]
+        else:
+            pieces = [_whole(file) for file in _files_after(log.files, before)]
+        # Merged stretches have each offset once.
+        several = not log.stretches and len({piece.file.parent for piece in pieces}) > 1
+        one = log.partition in whole or several
+        packs = [pieces] if one else _packed(pieces, max(1, split_bytes))
+        bad = tuple(log.bad)
+        for number, pack in enumerate(filter(None, packs)):
+            splits.append(Split(log.partition, number, tuple(pack), before, bad=bad))
+            bad = ()
     return splits
 
 
-def _whole(path: AnyFile) -> Piece:
+def _files_after(files: Sequence[AnyFile], before: int) -> list[AnyFile]:
+    """Return the segments that may hold offsets after `before`."""
+    found: list[AnyFile] = []
+    for i, file in enumerate(files):
+        # A segment's name is its first offset. Only within a folder does the next one's name show where this
+        # one ends; tiered storage may hold a segment twice.
+        base = base_offset(file)
+        behind = (base_offset(f) for f in files[i + 1 :] if f.parent == file.parent)
+        following = next((b for b in behind if b is not None and (base is None or b > base)), None)
+        if following is None or following - 1 > before:
+            found.append(file)
+    return found
+
+
+def _whole(path: AnyFile, of: Stretch | None = None) -> Piece:
+    if of is not None and of.end is not None:
+        return Piece(path, of.start, of.end, of)
     try:
-        return Piece(path, 0, size_of(path))
+        return Piece(path, 0 if of is None else of.start, size_of(path), of)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _packed(files: Sequence[AnyFile], split_bytes: int) -> Iterator[list[Piece]]:
-    """Yield small files together, large ones cut."""
+def _packed(pieces: Sequence[Piece], split_bytes: int) -> Iterator[list[Piece]]:
+    """Yield small pieces together, large ones cut."""
     pack: list[Piece] = []
     room = split_bytes
-    for path in files:
-        size = _whole(path).end
-        start = 0
-        # After a cut a reader has to search for a batch: a file that fits into a split is left in one piece.
-        while size - start > room and (start or size > split_bytes) and not _old_format(path):
-            pack.append(Piece(path, start, start + room))
+    for piece in pieces:
+        start, end = piece.start, piece.end
+        # After a cut a reader has to search for a batch: one that fits into a split is left whole.
+        while end - start > room and (
+            start > piece.start or end - start > split_bytes and not _old_format(piece.file)
+        ):
+            pack.append(replace(piece, start=start, end=start + room))
             start += room
             yield pack
             pack, room = [], split_bytes
-        if size - start > room:
+        if end - start > room:
             yield pack
             pack, room = [], split_bytes
-        if start < size or not size:
-            pack.append(Piece(path, start, size))
-            room -= size - start
+        if start < end or piece.start == end:
+            pack.append(replace(piece, start=start, end=end))
+            room -= end - start
         if room <= 0:
             yield pack
             pack, room = [], split_bytes
@@ -157,6 +191,7 @@ class SplitReader:
 
     def __post_init__(self) -> None:
         self.next_offset = self.split.after + 1
+        self.bad += self.split.bad
 
     @property
     def bytes_read(self) -> int:
@@ -164,9 +199,10 @@ class SplitReader:
 
     @property
     def files_read(self) -> list[str]:
-        """The files of the split, up to the one before which it stopped."""
+        """The files of the split, up to the one before which it stopped, and those with known damage."""
         paths = [piece.path for piece in self.split.pieces]
-        return paths[: paths.index(self.source)] if self.stopped else paths
+        read = paths[: paths.index(self.source)] if self.stopped else paths
+        return [*read, *(bad.source for bad in self.split.bad)]
 
     def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
         """Yield chunks with their batches, none empty; StorageError if a file cannot be read."""
@@ -183,11 +219,12 @@ class SplitReader:
         scanner = Scanner(piece.path, position=piece.start)
         with piece.file.open("rb") as file:
             file.seek(piece.start)
-            rest, started, done = b"", piece.start == 0, False
+            rest, started, done, at_byte = b"", piece.begins, False, piece.start
             while not done:
                 wanted = next_read(piece.file, rest, self.chunk_bytes)
-                read = file.read(wanted)
-                final = len(read) < wanted
+                read = file.read(wanted if piece.limit is None else min(wanted, piece.limit - at_byte))
+                at_byte += len(read)
+                final = len(read) < wanted or at_byte == piece.limit
                 chunk = rest + read
                 if not started:
                     at = scanner.resync(chunk, 0)

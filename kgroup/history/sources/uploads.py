@@ -9,7 +9,7 @@ What waits when the process is killed is not lost: the next capture begins after
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.history.sources.capture import DAY_MS, PartitionCapture, last_batch
+from kgroup.history.sources.capture import PartitionCapture, last_batch
 from kgroup.history.sources.layout import is_segment
 from kgroup.history.sources.logs import TOPICS_FILE, topics_text
 from kgroup.storage.files import RemoteFile
@@ -36,9 +36,9 @@ class Uploads:
         segments = sorted(file for file in objects if is_segment(file))
         while segments and found.next_offset < 0:
             with (last := segments.pop()).open() as file:
-                header, _ = last_batch(file, str(last))
-            if header is not None:
-                found.next_offset, found.day = header.last_offset + 1, header.max_timestamp_ms // DAY_MS
+                batch, _ = last_batch(file, str(last))
+            if batch is not None:
+                found.continue_after(batch)
         return found
 
     def keep_names(self, names: Mapping[bytes, str]) -> None:

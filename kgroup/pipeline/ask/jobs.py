@@ -88,7 +88,7 @@ def question(name: str, groups: str | None, at_ms: int | None, limit: int) -> Qu
     """
     query, moment = QUERIES[name], moment_of(at_ms)
     conditions, values = [], dict[str, str]()
-    named = groups if groups is not None and not set("*?[") & set(groups) else None
+    named = only_group(groups)
     if groups is not None:
         values["group"] = groups
         conditions.append("group_id = {group}" if named else "(group_id = {group} OR {matches})")
@@ -107,6 +107,11 @@ def question(name: str, groups: str | None, at_ms: int | None, limit: int) -> Qu
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     text = f"SELECT {columns} FROM {source} t{where} ORDER BY {order}{f' LIMIT {limit}' if limit else ''}"
     return Question(text, READS[name] if name in VIEWS else {name: ()}, named, values)
+
+
+def only_group(groups: str | None) -> str | None:
+    """Return the one group that a glob can match; None if it may match others."""
+    return None if groups is None or set("*?[") & set(groups) else groups
 
 
 def progress(group: str, span_ms: int) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,9 @@ def write_png(shown: Timeline, path: Path) -> None:
     lanes.xaxis_date(tz=UTC)
     lanes.set_xlabel(f"UTC · {shown.remark}", fontsize="small", wrap=True, parse_math=False)
     figure.autofmt_xdate()
-    figure.savefig(path, dpi=110, format="png")
+    # Its owner's alone, as a page is.
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        figure.savefig(file, dpi=110, format="png")
 
 
 def _days(times_ms: Any) -> Any:

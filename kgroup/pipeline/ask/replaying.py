@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from kgroup.domain import OFFSETS_TOPIC
 from kgroup.history.choice import Choice
 from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
@@ -38,6 +39,9 @@ def as_story(store: Store, group: str | None = None) -> Story:
     story = story_in(store, group)
     folds = {covered.partition: Fold(covered.partition) for covered in story.coverage}
     for event in story.events:
-        if event.group:
+        if event.group and event.log_topic == OFFSETS_TOPIC:
             folds[event.log_partition]._group(event.group, event.offset)
-    return Story(story.events, folds, story.coverage)
+    found = Story(story.events, folds, story.coverage, story.state_coverage)
+    if story.state_coverage:
+        found.deliveries = {}
+    return found

@@ -27,11 +27,12 @@ ended AS (
 
 STATE_AT = f"""
 WITH cuts AS (
-  SELECT part, min(log_offset) AS cut FROM {{batches}} b WHERE max_ts > {{moment}} GROUP BY part
+  SELECT part, max(last_offset) AS cut FROM {{batches}} b
+  WHERE {{moment}} IS NULL OR max_ts <= {{moment}} GROUP BY part
 ), seen AS (
-  SELECT c.* FROM {{commits}} c LEFT JOIN cuts ON cuts.part = c.part WHERE cut IS NULL OR c.log_offset < cut
+  SELECT c.* FROM {{commits}} c JOIN cuts ON cuts.part = c.part WHERE c.log_offset <= cut
 ), ends AS (
-  SELECT m.* FROM {{markers}} m LEFT JOIN cuts ON cuts.part = m.part WHERE cut IS NULL OR m.log_offset < cut
+  SELECT m.* FROM {{markers}} m JOIN cuts ON cuts.part = m.part WHERE m.log_offset <= cut
 ), {_COUNTED}, newest AS (
   SELECT part, group_id, topic, counted.partition, max(log_offset) AS log_offset
   FROM counted GROUP BY part, group_id, topic, counted.partition
@@ -43,7 +44,7 @@ WHERE NOT s.is_tombstone
 """
 """The committed offsets at `moment`, a timestamp; null is the end.
 
-A moment lies after the last whole batch before the first one with a later timestamp, as in `replay-log --at`.
+A moment lies after the last batch that is not stamped later, as in `replay-log --at`.
 """
 
 PROGRESS = f"""
@@ -176,7 +177,7 @@ _COMMIT = (
 )
 READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "state_at": {
-        "batches": ("part", "log_offset", "max_ts"),
+        "batches": ("part", "last_offset", "max_ts"),
         "commits": (*_COMMIT, "leader_epoch", "metadata", "commit_ts"),
         "markers": (),
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,6 +73,11 @@ class Input(Protocol):
     @property
     def labels(self) -> list[str]:
         """The sources, for the manifest."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on copies of partitions that add nothing."""
         ...
 
     def looked_at(self) -> Input:
@@ -149,7 +154,7 @@ class Segments:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Copies of partitions that are not read, and why."""
+        """Copies of partitions that add nothing, and damage that other copies make up for."""
         return self._look().notes
 
     @property
@@ -200,17 +205,24 @@ def _start(log: SegmentLog, since: Since) -> int:
     """Return the offset to begin at; after the last one if nothing is that late."""
     if since.offset is not None:
         return since.offset
-    files = list(log.files)
     time_ms = since.time_ms or 0
+    if log.stretches:
+        merged = SegmentLog(log.partition, log.files, check_crc=False, stretches=log.stretches)
+        return _first_since((header for _, headers in merged.batches() for header in headers), time_ms)
+    files = list(log.files)
     # Brokers stamp the records of this topic as they append: batches are in time order.
     while len(files) > 1 and (head := next(_headers(files[1]), None)) and head.base_timestamp_ms < time_ms:
         del files[0]
+    return _first_since((header for file in files for header in _headers(file)), time_ms)
+
+
+def _first_since(headers: Iterable[BatchHeader], time_ms: int) -> int:
+    """Return the offset of the first batch that is not earlier; after the last one if there is none."""
     last = -1
-    for file in files:
-        for header in _headers(file):
-            if header.max_timestamp_ms >= time_ms:
-                return header.base_offset
-            last = header.last_offset
+    for header in headers:
+        if header.max_timestamp_ms >= time_ms:
+            return header.base_offset
+        last = header.last_offset
     return last + 1
 
 
@@ -231,6 +243,10 @@ class LiveCluster:
 
     connection: ConnectionSettings
     since: Since | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
     def looked_at(self) -> LiveCluster:
         return self

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import MAX_BATCH_BYTES, Scanner
+from kgroup.history.items import BadRange
 from kgroup.history.sources.layout import AnyFile, base_offset
 from kgroup.history.sources.splits import Split
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
@@ -30,6 +31,7 @@ def resumed(splits: Sequence[Split], places: Mapping[int, tuple[str, int]]) -> l
     `places` has, by partition, the segment and the byte where the batch begins that was read last.
     """
     starts: dict[str, int] = {}
+    bad: dict[int, tuple[BadRange, ...]] = {}
     found: list[Split] = []
     for split in splits:
         pieces = []
@@ -39,8 +41,12 @@ def resumed(splits: Sequence[Split], places: Mapping[int, tuple[str, int]]) -> l
             start = max(piece.start, starts[piece.path])
             if start < piece.end or piece.start == piece.end:
                 pieces.append(replace(piece, start=start))
+        # What is known to be damaged is noted whatever is read.
+        known = (*bad.pop(split.part, ()), *split.bad)
         if pieces:
-            found.append(replace(split, pieces=tuple(pieces)))
+            found.append(replace(split, pieces=tuple(pieces), bad=known))
+        else:
+            bad[split.part] = known
     return found
 
 

@@ -220,6 +220,9 @@ class _StreamReader(DataSourceStreamReader):
     def _look(self) -> list[SegmentLog]:
         """Return the current partitions; called once per batch, since it compares copies of a partition."""
         logs = self.origin.logs
+        if merged := next((log for log in logs if log.stretches), None):
+            text = f"partition {merged.partition} has several copies, which a stream does not merge"
+            raise ConfigError(text, "name one broker's folder, or read them as a batch")
         self._parts = {str(file): (log.partition, file) for log in logs for file in log.files}
         return logs
 

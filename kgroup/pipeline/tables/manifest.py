@@ -20,14 +20,14 @@ from kgroup.pipeline.schemas import TABLES, Row
 
 OLDEST = 9
 """The oldest format of a table that is read."""
-FORMATS: Mapping[str, int] = dict.fromkeys((*TABLES, "events_open", "folds"), 9) | {"runs": 10}
+FOLDED = ("events", "events_open", "folds")
+"""The tables that can be made again, from the others."""
+FORMATS: Mapping[str, int] = dict.fromkeys(TABLES, 9) | dict.fromkeys((*FOLDED, "runs"), 10)
 """The format of each table. Increase it whenever its columns or their meaning change.
 
 Columns are added in place; what `FOLDED` holds is folded again. `folds` includes the layout of
 `history.fold.snapshot`, `deliveries` that of the state by which its fold goes on.
 """
-FOLDED = ("events", "events_open", "folds")
-"""The tables that can be made again, from the others."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
 
@@ -81,6 +81,10 @@ class Manifest:
         """Return the partitions that may hold a group: one, unless few groups of a partition were read."""
         spans = merged(self.spans)
         return {span["part"] for span in spans if may_hold(span["modulus"], span["part"], group)}
+
+    def beginnings(self) -> list[tuple[int, int, int]]:
+        """Return each partition with the first offset that was read, and its time."""
+        return [(span["part"], span["first_offset"], span["first_ms"]) for span in merged(self.spans)]
 
     def check_cluster(self, cluster: str | None) -> None:
         """Raise ConfigError if the input is of another cluster than what was read before."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgroup.errors import ConfigError
+from kgroup.text_files import load_yaml, read_text
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _UNITS = {"ms": 1, None: 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
@@ -115,12 +116,7 @@ def find(name: str) -> Scenario:
 
 def read(path: Path) -> Scenario:
     """Return the scenario in a YAML file (docs/simulation.md); ConfigError says what is wrong."""
-    import yaml
-
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read scenario {path}: {error}") from None
+    document = load_yaml(read_text(path, f"scenario {path}"), f"scenario {path}")
     if isinstance(document, dict) and "group" in document:
         raise ConfigError(
             f"scenario {path} is what happened in group {document['group']}, not a plan",

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.visibility import NOT_ASKED
-from kgroup.client.retry import Retry
+from kgroup.client.retry import Limit, OutcomeUnknown, Retry
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -57,7 +57,8 @@ class FakeCluster:
     """Brokers 1 and 2; groups live on broker `coordinator_of`, by default on 1; topics by partition count.
 
     `leaders` are those that differ from the usual (-1: none). Brokers `down` are in the metadata and answer
-    nothing. `allowed_topics` and `allowed_groups` are all that the principal may describe; None: any.
+    nothing; each answer of the `slow` ones takes so many seconds of `time`. `allowed_topics` and
+    `allowed_groups` are all that the principal may describe; None: any.
     """
 
     handlers: dict[type[Message], Handler] = field(default_factory=dict)
@@ -67,6 +68,9 @@ class FakeCluster:
     topics: dict[str, int] = field(default_factory=dict)
     leaders: dict[str, dict[int, int]] = field(default_factory=dict)
     down: set[int] = field(default_factory=set)
+    slow: dict[int, float] = field(default_factory=dict)
+    limit: Limit = field(default_factory=Limit)
+    cut: list[str] = field(default_factory=list)
     allowed_topics: set[str] | None = None
     allowed_groups: set[str] | None = None
     cluster_operations: int = 0xFF8
@@ -111,12 +115,27 @@ class FakeCluster:
         if version < max(min_version, ours[0]):
             raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{type(message).__name__}: no common version")
         arrived = type(message).decode(message.encode(version), version)
-        node = next((n for n in self.brokers if n not in self.down), node) if node is None else node
+        up = sorted(set(self.brokers) - self.down, key=lambda n: self.slow.get(n, 0.0))
+        node = next(iter(up), node) if node is None else node
         if node is None or node in self.down:
             raise Unreachable("no broker answers" if node is None else f"broker {node} is down")
+        if node in self.slow:
+            self._take_time(node, type(message).__name__, timeout_s)
         self.sent.append((node, arrived, version))
         answer = self.handlers[type(message)](node, arrived)
         return type(answer).decode(answer.encode(version), version)
+
+    def _take_time(self, node: int, name: str, timeout_s: float | None) -> None:
+        """Let the time of an answer pass; raise what a transport does when there is not enough of it."""
+        left = self.limit.left()
+        if left <= 0:
+            self.cut.append(name)
+            raise self.limit.over()
+        allowed = min(left, 30.0 if timeout_s is None else timeout_s)
+        self.time.sleep(min(self.slow[node], allowed))
+        if self.slow[node] > allowed:
+            self.cut.append(name)
+            raise OutcomeUnknown(f"broker {node} did not answer {name} in time")
 
     def versions(self, node: int | None, api_key: int) -> range | None:
         if api_key in self.served:

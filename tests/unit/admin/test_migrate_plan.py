@@ -178,10 +178,28 @@ class TestUpgrade:
             ({"group_version": 0}, "block"),
             ({"settings": {**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}}, "block"),
             ({"group_version": None}, "unknown"),
+            ({"preview": True, "group_version": 0}, "warn"),
+            ({"preview": True, "settings": None}, "unknown"),
+            (
+                {
+                    "preview": True,
+                    "settings": {**SETTINGS, "group.coordinator.rebalance.protocols": "classic"},
+                },
+                "block",
+            ),
         ],
     )
     def test_whether_the_protocol_is_served(self, changes, status):
         assert statuses(plan_upgrade(evidence(*THREE, **changes)))["consumer_protocol"] == status
+
+    def test_a_feature_is_proposed_only_where_the_release_has_it(self):
+        """Kafka 3.9 has no group.version: `kafka-features upgrade` refuses it there."""
+        classic = {**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}
+        for preview, words in ((True, "protocols=classic,consumer"), (False, "--feature group.version=1")):
+            plan = plan_upgrade(evidence(*THREE, group_version=0, preview=preview, settings=classic))
+            (check,) = (each for each in plan.checks if each.code == "consumer_protocol")
+            assert words in check.hint
+            assert ("group.version" in check.hint) is not preview
 
     def test_librdkafka_first_generation_blocks_a_dynamic_roll_and_warns_a_static_one(self):
         wanted = Subscription(("orders",), user_data=b"")

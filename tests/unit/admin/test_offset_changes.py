@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class Store:
                 for t in request.topics
                 for p in t.partitions
             }
-            self.groups.committed["g"] |= rows
+            self.groups.committed[request.group_id] |= rows
         self.after_commit()
         topics = tuple(
             oc.OffsetCommitResponseTopic(
@@ -70,10 +71,10 @@ class Store:
         )
         return oc.OffsetCommitResponse(topics=topics)
 
-    def plan(self, offset: int = 5, partitions: int = 1) -> OffsetsPlan:
-        now = look(self.fake.cluster(), ["g"])
+    def plan(self, offset: int = 5, partitions: int = 1, group: str = "g") -> OffsetsPlan:
+        now = look(self.fake.cluster(), [group])
         places = (TopicPartition("orders", partition) for partition in range(partitions))
-        drafts = {"g": {place: Draft(CommittedOffset(offset)) for place in places}}
+        drafts = {group: {place: Draft(CommittedOffset(offset)) for place in places}}
         return make_plan(Purpose("reset-offsets", f"to-offset {offset}"), now, drafts)
 
     def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
@@ -206,7 +207,7 @@ def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
     entry = store.journal.begin("reset-offsets", "another", {"items": []}, {"offsets": {"g": []}})
     with pytest.raises(SafetyRefused, match="is of cluster another"):
         plan_undo(store.fake.cluster(), store.journal, entry)
-    with pytest.raises(SafetyRefused, match="no change of offsets"):
+    with pytest.raises(SafetyRefused, match=r"the newest change, j-0001 \(.* is of cluster another"):
         plan_undo(store.fake.cluster(), store.journal, "LAST")
 
 
@@ -241,3 +242,45 @@ def test_a_plan_survives_its_document(store: Store) -> None:
     assert plan_from(plan_document(plan)) == plan
     with pytest.raises(ConfigError):
         plan_from({"items": [{}]})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_last_never_touches_the_change_of_another(store: Store, seed: int) -> None:
+    """Two operators change groups of their own; each undoes LAST, of its group or of none it names."""
+    chance = random.Random(seed)
+    groups = ("g", "h")
+    store.groups.add(classic_group("h", state="Empty"))
+    store.groups.committed["h"] = {"orders:0": 1}
+    states: dict[str, dict[str, dict[str, int]]] = {}
+    outcomes = set()
+    for _ in range(80):
+        mine = chance.choice(groups)
+        before = {name: dict(store.groups.committed[name]) for name in groups}
+        newest = store.journal.find("LAST")
+        match chance.randrange(5):
+            case 0:
+                entry = store.journal.begin("remove-members", "fake", {"actor": mine}, {})
+                store.journal.end(entry, [])
+            case 1 | 4:
+                store.execute(store.plan(chance.randrange(2, 9), group=mine))
+                if (made := store.journal.find("LAST")) != newest:
+                    assert made is not None
+                    states[made.id] = before
+            case kind:
+                named = (mine,) if kind == 2 else ()
+                outcome = "undone"
+                try:
+                    plan = plan_undo(store.fake.cluster(), store.journal, "LAST", named)
+                except SafetyRefused as refused:
+                    outcome = "refused"
+                    assert newest is None or f"newest change, {newest.id} (" in refused.message
+                else:
+                    assert newest is not None
+                    assert newest.command == "reset-offsets"
+                    assert set(before) >= {item.group_id for item in plan.items} <= set(named or groups)
+                    store.execute(plan)
+                    assert store.groups.committed == states[newest.id]
+                outcomes.add(outcome)
+                if outcome == "refused":
+                    assert store.groups.committed == before
+    assert outcomes == {"undone", "refused"}

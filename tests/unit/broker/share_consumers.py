@@ -105,6 +105,7 @@ class Member:
         last: bool = False,
         renew: bool = False,
         node: int | None = None,
+        max_bytes: int = 1 << 20,
     ) -> ShareFetchResponse:
         """Fetch from a partition in the member's session, acknowledging first, at its leader or at `node`."""
         topic = FetchTopic(
@@ -117,7 +118,7 @@ class Member:
             share_session_epoch=-1 if last else self.session,
             max_wait_ms=0 if renew else wait_ms,
             min_bytes=0 if renew else 1,
-            max_bytes=0 if renew else 1 << 20,
+            max_bytes=0 if renew else max_bytes,
             max_records=0 if renew else most,
             batch_size=most,
             share_acquire_mode=mode,

@@ -89,7 +89,9 @@ def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     transport = EmbeddedTransport(cluster)
     for name in ("t", "t-1"):
         create_topic(transport, name)
-        assert cluster.log(name, 0) is not None
+        log = cluster.log(name, 0)
+        assert log is not None
+        log.append([LogRecord(b"k", b"v")])
     cluster.delete_topic("t")
     assert sorted(p.name for p in tmp_path.glob("t*")) == ["t-1-0"]
     assert cluster.log("t", 0) is None
@@ -103,7 +105,9 @@ def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
 def test_a_copy_of_kafkas_folder_is_taken_over(tmp_path: Path) -> None:
     """Segments without a catalog: topics, their ids and the number of partitions come from the folders."""
     for partition in range(4):
-        PartitionLog(tmp_path / f"{OFFSETS_TOPIC}-{partition}").close()
+        offsets = PartitionLog(tmp_path / f"{OFFSETS_TOPIC}-{partition}")
+        offsets.create()
+        offsets.close()
     log = PartitionLog(tmp_path / "orders-eu-0")
     log.append([LogRecord(b"k", b"v")])
     log.close()
@@ -189,6 +193,8 @@ def test_an_offsets_log_that_cannot_be_opened_stops_only_its_groups(
         ("num.partition", "1", "no such setting: num.partition"),
         ("num.partitions", "0", "must be between 1 and"),
         ("num.partitions", "many", "not a whole number"),
+        ("num.partitions", "1_0", "not a whole number"),
+        ("num.partitions", "9" * 30, "num.partitions"),
         ("auto.create.topics.enable", "maybe", "must be true or false"),
         ("group.max.size", "0", "group.max.size"),
     ],

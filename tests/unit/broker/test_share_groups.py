@@ -34,6 +34,12 @@ from kgroup.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
 )
+from kgroup.protocol.messages.share_fetch import (
+    FetchPartition,
+    FetchTopic,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
 from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
@@ -195,6 +201,86 @@ def test_malformed_acknowledgements_are_refused_alone(member: Member, wrong: obj
     assert member.acknowledge(said(0, 2)).responses[0].partitions[0].error_code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "ok"), [("m" * 36, True), ("m" * 37, False), ("😀" * 18, True), ("😀" * 19, False)]
+)
+def test_a_member_id_is_no_longer_than_a_uuid(transport: EmbeddedTransport, name: str, ok: bool) -> None:
+    """Kafka counts UTF-16 code units, in heartbeats and sessions alike."""
+    create_topic(transport, "t")
+    member = Member(transport, name)
+    beat = member.beat(0)
+    assert beat.error_code == (ErrorCode.NONE if ok else ErrorCode.INVALID_REQUEST)
+    assert beat.error_message == (None if ok else "Invalid member id in the request.")
+    assert member.fetch(node=0).error_code == beat.error_code
+
+
+def test_partitions_without_batches_are_in_an_answer_only_beside_one_that_has_some(member: Member) -> None:
+    records(member.transport, b"a", b"b")
+    member.fetch()
+    assert member.acknowledge().responses == ()
+    topic = member.acknowledge(said(0, 0)).responses[0]
+    assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(0, ErrorCode.NONE)]
+    # In a ShareFetch, too, where all partitions of the request are told of then.
+    request = ShareFetchRequest(
+        group_id="g",
+        member_id=member.name,
+        share_session_epoch=member.session,
+        max_bytes=1 << 20,
+        max_records=100,
+        topics=(
+            FetchTopic(
+                topic_id=member.topic_id,
+                partitions=(
+                    FetchPartition(partition_index=0, acknowledgement_batches=(said(1, 1),)),
+                    FetchPartition(partition_index=9),
+                ),
+            ),
+        ),
+    )
+    answer = member.transport.request(0, request)
+    assert isinstance(answer, ShareFetchResponse)
+    told = {p.partition_index: p.acknowledge_error_code for t in answer.responses for p in t.partitions}
+    assert told == {0: ErrorCode.NONE, 9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_batches_of_an_unknown_topic_are_not_looked_at(member: Member) -> None:
+    member.fetch()
+    known, member.topic_id = member.topic_id, bytes(15) + b"\1"
+    [topic] = member.acknowledge(said(5, 4)).responses
+    assert [p.error_code for p in topic.partitions] == [ErrorCode.UNKNOWN_TOPIC_ID]
+    member.topic_id = known
+    [topic] = member.acknowledge(said(5, 4)).responses
+    assert [p.error_code for p in topic.partitions] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_an_unknown_way_to_acquire_fails_where_there_is_something_to_read(member: Member) -> None:
+    records(member.transport, b"a")
+    assert member.fetch(mode=2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    member.session += 1  # the session has gone on, as in Kafka
+    assert member.fetch(mode=-1, most=0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    member.session += 1
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    stranger = another(member, "m3")
+    stranger.topic_id = bytes(15) + b"\1"
+    assert data_in(stranger.fetch(mode=2)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_fewer_than_no_bytes_are_an_error_of_each_partition(member: Member) -> None:
+    records(member.transport, b"a")
+    answer = member.fetch(max_bytes=-1, wait_ms=-1)
+    data = data_in(answer)
+    assert (answer.error_code, data.error_code) == (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert data.error_message == "Request max bytes must be greater than 0"
+    assert member.fetch(max_bytes=0).responses == ()
+    assert acquired(member.fetch(wait_ms=-1)) == [(0, 0, 1)]
+
+
+def test_a_fetch_of_nothing_still_tells_what_cannot_be_read(member: Member) -> None:
+    stranger = another(member, "m3")
+    stranger.topic_id = bytes(15) + b"\1"
+    assert data_in(stranger.fetch(most=0)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
 def test_a_restart_knows_what_was_settled_and_forgets_what_was_only_acquired(tmp_path: Path) -> None:
     clock = ManualClock()
     cluster = Cluster(tmp_path, brokers=3, offsets_partitions=3, seed=1, clock=clock)
@@ -259,6 +345,22 @@ def test_start_offsets_are_set_deleted_and_go_with_the_group(member: Member) -> 
     assert isinstance(gone, DeleteGroupsResponse)
     assert {each.group_id: each.error_code for each in gone.results}["g"] == ErrorCode.NONE
     assert not any(shard.coordinator.states for shard in transport.dispatcher.share_state.shards if shard)
+
+
+@pytest.mark.parametrize("start", [-(2**63), -2, 2**63 - 1])
+def test_a_start_offset_of_no_log_is_described_with_a_javas_lag(member: Member, start: int) -> None:
+    """GroupMetadataManager.alterShareGroupOffsets checks no offset; the lag is subtracted in longs."""
+    records(member.transport, b"x")
+    member.beat(-1)
+    partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=start)
+    topic = AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=(partition,))
+    answer = member.transport.request(
+        member.coordinator, AlterShareGroupOffsetsRequest(group_id="g", topics=(topic,))
+    )
+    assert isinstance(answer, AlterShareGroupOffsetsResponse)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+    lag = (1 - start + 2**63) % 2**64 - 2**63
+    assert offsets_of(member.transport) == {0: (start, lag)}
 
 
 def test_a_read_committed_group_reads_what_is_decided(member: Member) -> None:

@@ -147,3 +147,12 @@ def test_another_protocol_is_recognised(data: bytes, words: str, hint: str) -> N
         list(connection.receive(data))
     assert caught.value.hint is not None
     assert hint in caught.value.hint
+
+
+def test_a_controllers_port_is_named() -> None:
+    """A KRaft quorum's listener serves other APIs; it was called too old or too new."""
+    connection = greeted(k1=(0, 17), k18=(0, 4), k52=(0, 2), k55=(0, 2), k59=(0, 1), k62=(0, 4))
+    with pytest.raises(BrokerRefused, match="is a controller's port") as refused:
+        connection.pick_version(ListGroupsRequest())
+    assert refused.value.hint == "name the port of a broker"
+    assert not greeted(k1=(0, 17), k10=(0, 6), k18=(0, 4)).is_controller

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kgroup.client.auth.credentials import Password
-from kgroup.client.retry import OutcomeUnknown
+from kgroup.client.retry import Limit, OutcomeUnknown
 from kgroup.client.security import Security
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
@@ -70,10 +70,13 @@ def test_pickled_it_has_a_connection_of_its_own_and_the_time_that_is_left(
 
 def test_pickled_it_has_no_more_time_than_is_left(broker: ScriptedBroker) -> None:
     broker.answers[ListGroupsRequest] = SILENT
-    with SocketTransport(settings(broker.address, request_timeout_s=3600.0)) as transport:
-        transport.end_within(0.5)
-        with pickle.loads(pickle.dumps(transport)) as another, pytest.raises(Unreachable):
-            another.request(None, ListGroupsRequest())
+    patient = settings(broker.address, request_timeout_s=3600.0)
+    with (
+        SocketTransport(patient, limit=Limit(0.5)) as transport,
+        pickle.loads(pickle.dumps(transport)) as another,
+        pytest.raises(Unreachable),
+    ):
+        another.request(None, ListGroupsRequest())
 
 
 def test_a_version_gap_keeps_the_connection(broker: ScriptedBroker, transport: SocketTransport) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,8 @@ from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
-from kgroup.history.sources.logs import segment_logs, topic_names_near
-from kgroup.protocol.batches import Batch, end_marker_record
+from kgroup.history.sources.logs import segment_logs, topic_names_near, write_topics_file
+from kgroup.protocol.batches import Batch, end_marker_record, with_base_offset
 
 from .incidents import KAFKA, log_of, text_of
 from .logs import MemoryLog, batch, commit, sealed
@@ -80,6 +83,18 @@ def test_each_poll_keeps_what_has_come(tmp_path: Path) -> None:
     assert capture.poll() == 1 and capture.failures == {}
     assert captured(topic, tmp_path).poll() == 0, "what is on disk says where to go on"
     assert kept_in(tmp_path) == one(0) + one(1) + one(0) + one(1)
+
+
+@pytest.mark.parametrize("replaced", [[one(0)], [one(0), one(1, NOW), with_base_offset(one(2), 2, 9)]])
+def test_a_log_that_lost_what_is_recorded_is_not_continued(tmp_path: Path, replaced: list[bytes]) -> None:
+    """After an unclean election the broker has fewer records, or other ones of a later leader."""
+    captured(Topic({0: [one(0), one(1), one(2)], 1: [one(0)]}), tmp_path).poll()
+    topic = Topic({0: replaced, 1: [one(0), one(1)]})
+    capture = captured(topic, tmp_path)
+    assert (capture.poll(), capture.poll()) == (1, 0)
+    assert "__consumer_offsets-0 does not continue what was recorded" in capture.failures[0].message
+    assert capture.failures.keys() == {0}
+    assert kept_in(tmp_path) == one(0) + one(1) + one(2) + one(0) + one(1)
 
 
 @pytest.mark.parametrize("name", KAFKA)
@@ -193,3 +208,24 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(StorageError, match="cannot record into"):
         PartitionCapture.resume(tmp_path / "taken" / "__consumer_offsets-0")
+
+
+def test_names_that_cannot_be_kept_leave_the_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_topics_file(tmp_path, {ID: "orders"})
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"topics\.json: No space left"):
+        write_topics_file(tmp_path, {ID: "payments"})
+    assert "orders" in (tmp_path / "topics.json").read_text()
+
+
+def test_a_segment_that_cannot_be_continued_is_named(tmp_path: Path) -> None:
+    taken = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    taken.mkdir(parents=True)
+    with pytest.raises(StorageError, match=re.escape(f"cannot record into {taken}: Is a directory")):
+        PartitionCapture.resume(taken.parent)

@@ -23,7 +23,7 @@ from kgroup.protocol.messages import write_share_group_state as writing
 from kgroup.share.coordinator import Record, ShareCoordinator, ShareStateConfig, StateKey
 
 from .incidents import INCIDENTS, log_of
-from .logs import MemoryLog, batch
+from .logs import MemoryLog, batch, commit
 
 GROUP, TOPIC, ID = "queue", "jobs", bytes(range(16))
 AT = TopicPartition(TOPIC, 0)
@@ -312,6 +312,32 @@ def test_a_moment_is_the_same_for_both_topics(offset: int) -> None:
     assert all(e.timestamp_ms <= last_ms for e in upto)
     later = [e for e in whole_story() if e.log_topic == SHARE_STATE_TOPIC and e.timestamp_ms > last_ms]
     assert (offset == 37) == (not [e for e in later if e.kind is not Kind.DELIVERY_STATE_DELETED])
+
+
+def test_a_moment_that_is_an_offset_is_that_of_a_partition_with_share_groups() -> None:
+    """Offsets of other partitions are later or earlier: they say nothing of when this one was."""
+    key = encode_key(r_group.ShareGroupMetadataKey(group_id=GROUP))
+    value = encode_value(r_group.ShareGroupMetadataValue(epoch=1, metadata_hash=1))
+    ours = MemoryLog(batch(0, [(key, value)], 1015))
+    others = MemoryLog(batch(0, [commit("t", 0, 5)], 9999), partition=1)
+    story = replay([ours, others], topic_names={ID: TOPIC}, at=At(offset=0))
+    states = [log([snapshot(0), update(0, ended(0, 0, ACKNOWLEDGED, 1)), update(7)])]
+    add_deliveries(story, states, {ID: TOPIC}, at=At(offset=0))
+    found = [e.kind for e in story.events if e.log_topic == SHARE_STATE_TOPIC]
+    assert found == [Kind.DELIVERY_STATE_CREATED, Kind.RECORDS_ACKNOWLEDGED]
+
+
+def test_after_a_gap_a_first_record_proves_no_creation() -> None:
+    whole = b"".join(batch(n, [snapshot(0)], 1000) for n in (0,))
+    other = encoded(
+        Record(
+            StateKey("another", ID, 0).snapshot, r.decode_value(r.decode_key(snapshot(0)[0]), snapshot(0)[1])
+        )
+    )
+    later = batch(9, [other], 2000)
+    first, second = DeliveryReader(MemoryLog(whole + later), {ID: TOPIC}).advance()
+    assert (first.kind, first.proven) == (Kind.DELIVERY_STATE_CREATED, True)
+    assert (second.group, second.proven) == ("another", False)
 
 
 def test_each_record_is_shown_raw(tmp_path: Path) -> None:

@@ -78,6 +78,42 @@ def test_hung_in_poll_is_named() -> None:
     )
 
 
+def test_a_rebalance_timeout_that_is_the_session_says_nothing_of_polls() -> None:
+    """Clients send their session as both: a killed one "hung between two polls"."""
+    assert gone(6.01, session_ms=6_000).startswith("left, expired, or was removed: the records do not say")
+
+
+def test_a_commit_from_before_a_member_joined_is_not_its_own() -> None:
+    """It "hung": its last commit was of the member that had the partition before."""
+    events = told(
+        (0, [generation(1, "a")]),
+        (96, [committed(96, partition=0), committed(96)]),
+        (97, [generation(2, "a", "b")]),
+        (102.1, [generation(3, "a")]),
+    )
+    assert one(events, Kind.MEMBER_LEFT_OR_EXPIRED).cause == (
+        "left, expired, or was removed: the records do not say; "
+        "if it expired, it was silent for its session of 3 s"
+    )
+
+
+@pytest.mark.parametrize("retention_ms", [None, 7 * 86_400_000])
+def test_a_group_that_never_had_offsets_is_not_as_old_as_the_retention(retention_ms: int | None) -> None:
+    """A group of 20 s "expired: as old as offsets.retention.minutes (168h 00m)"."""
+    grave = r.encode_key(r.GroupMetadataKey(group=GROUP)), None
+    events = told(
+        (0, [generation(1, "a")]),
+        (10, [generation(2)]),
+        (20, [grave]),
+        today=Today(retention_ms=retention_ms),
+    )
+    deleted = one(events, Kind.GROUP_DELETED)
+    assert (deleted.proven, deleted.cause) == (
+        False,
+        "removed by the broker, as it was empty and had no offsets, or deleted by an admin",
+    )
+
+
 @pytest.mark.parametrize("silent_s", [4, 60])
 def test_one_that_is_silent_for_less_or_for_long_may_have_gone_any_way(silent_s: float) -> None:
     assert gone(silent_s).startswith("left, expired, or was removed: the records do not say")
@@ -123,6 +159,15 @@ def test_a_topic_that_was_created_again_is_no_suspicious_rewind(apart: bool) -> 
     assert back.cause == (
         "t was deleted and recreated: its id was AAAAAAAAAAAAAAAAAAAAAQ and is AAAAAAAAAAAAAAAAAAAAAg"
     )
+
+
+@pytest.mark.parametrize("ids", [(bytes(16), NEW), (OLD, bytes(16)), (bytes(16), bytes(16))])
+def test_a_commit_without_a_topic_id_may_be_of_another_topic(ids: tuple[bytes, bytes]) -> None:
+    lots = ([generation(1, "a", "b")], [committed(10, 90, ids[0])], [committed(20, 20, ids[1])])
+    data = b"".join(batch(n, lot, 10_000 * n) for n, lot in enumerate(lots))
+    back = one(replay([MemoryLog(data)]).events, Kind.REWOUND)
+    assert back.suspicious and not back.proven
+    assert (back.cause or "").endswith("; or t was recreated: not both commits have its id")
 
 
 def test_all_partitions_of_a_reset_are_blamed() -> None:

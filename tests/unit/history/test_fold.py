@@ -42,6 +42,31 @@ def test_a_fold_goes_on_from_a_snapshot(name: str, cut: int) -> None:
     assert events + fold.finish() == expected
 
 
+def lingering(data: bytes, most: int) -> bytes:
+    """Return the log as a coordinator writes it that lingers: up to `most` writes in a batch."""
+    batches, found = list(batches_in(data)), list[bytes]()
+    waiting: list[LogRecord] = []
+    for at, read in enumerate(batches):
+        waiting += read.records
+        following = batches[at + 1] if at + 1 < len(batches) else None
+        # Within a millisecond nothing shows where one write ends.
+        if (
+            following is None
+            or len(waiting) >= most
+            or following.records[0].timestamp_ms == waiting[-1].timestamp_ms
+        ):
+            found.append(encode_batch(waiting, base_offset=read.last_offset + 1 - len(waiting)))
+            waiting = []
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_story_does_not_depend_on_which_writes_share_a_batch(name: str) -> None:
+    apart = replay([MemoryLog(DATA[name])])
+    together = replay([MemoryLog(lingering(DATA[name], 50))])
+    assert text_of(together) == text_of(apart)
+
+
 def end_state(story: Story) -> dict[str, Any]:
     return {
         state.group_id: (state.view(), {p: c.offset for p, c in state.offsets.items()})
@@ -299,11 +324,41 @@ def test_durations_read_well(ms: int, text: str) -> None:
     assert duration_text(ms) == text
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_commit_is_no_suspicion_while_the_names_of_owned_topics_are_unknown(known: bool) -> None:
+    """Members own topic ids, commits name topics: without the name both may be one topic."""
+    topic_id = bytes(15) + b"\7"
+    member = r.ConsumerGroupMemberMetadataValue(
+        subscribed_topic_names=("t",), client_id="c", client_host="/h"
+    )
+    current = r.ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=1,
+        previous_member_epoch=0,
+        assigned_partitions=(r.TopicPartitions(topic_id=topic_id, partitions=(0,)),),
+    )
+    records = [
+        (r.ConsumerGroupMemberMetadataKey(group_id=GROUP, member_id="m"), member),
+        (r.ConsumerGroupMetadataKey(group_id=GROUP), r.ConsumerGroupMetadataValue(epoch=1)),
+        (r.ConsumerGroupCurrentMemberAssignmentKey(group_id=GROUP, member_id="m"), current),
+    ]
+    data = batch(0, [(r.encode_key(k), r.encode_value(v)) for k, v in records])
+    data += batch(3, [commit("elsewhere", 1, 5)], 2000)
+    story = replay([MemoryLog(data)], topic_names={topic_id: "t"} if known else {})
+    (event,) = [e for e in story.events if e.kind in (Kind.COMMITTED, Kind.COMMITTED_UNOWNED)]
+    assert event.suspicious is known
+
+
+CHANGED = (
+    "the metadata of subscribed topics changed (created, deleted, more partitions or racks): "
+    "the next target shows which partitions"
+)
+
+
 @pytest.mark.parametrize(
     ("metadata_hash", "proven", "cause"),
     [
-        (8, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
-        (6, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
+        (8, True, CHANGED),
+        (6, True, CHANGED),
         (7, False, "nothing else changed in these records: the records do not say"),
     ],
 )
@@ -326,7 +381,7 @@ def test_how_long_a_leader_took_is_said_where_it_is_recorded_and_more_than_a_sec
     record = classic(1, {"m1": (0,)}, since_ms=since_ms)
     (event,) = [e for e in told(batch(0, [record], 2000)) if e.kind is Kind.REBALANCE_COMPLETED]
     assert event.detail.partition("; ")[2] == (
-        f"{waited} from the last join to the leader's assignment" if waited else ""
+        f"{waited} from the last join to the leader's assignment (m1)" if waited else ""
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.sources import logs
-from kgroup.history.sources.copies import Span, span_of
+from kgroup.history.sources.copies import Chosen, Span, span_of
 from kgroup.history.sources.logs import segment_logs, segments_of
 from kgroup.storage.location import Location
 from kgroup.storage.store import Found
@@ -92,11 +92,11 @@ def copies(root: Path, **data: bytes) -> dict[str, Path]:
 def test_the_longest_copy_is_read(tmp_path: Path) -> None:
     made = copies(tmp_path, a=DATA[: HEADERS[3].end], b=DATA, c=DATA[: HEADERS[5].end + 9])
     look = segments_of([tmp_path])
-    assert look.partitions == {7: (made["b"],)}
-    assert [note.split(" is not read, as ")[0] for note in look.notes] == [
-        f"partition 7: {made[name].parent}" for name in "ca"
-    ]
-    assert f"{made['b'].parent} has offsets {FIRST} to {LAST}, it offsets {FIRST} to" in look.notes[0]
+    assert look.partitions == {7: Chosen((made["b"],))}
+    assert look.notes == tuple(
+        f"partition 7: {made[name].parent} is not read, as {made['b'].parent} has all of its records"
+        for name in "ca"
+    )
 
 
 def test_a_damaged_copy_is_not_the_one(tmp_path: Path) -> None:
@@ -104,11 +104,14 @@ def test_a_damaged_copy_is_not_the_one(tmp_path: Path) -> None:
     damaged = DATA[:middle] + bytes([DATA[middle] ^ 1]) + DATA[middle + 1 :]
     made = copies(tmp_path, a=damaged + b"\0" * 9, b=DATA)
     look = segments_of([tmp_path])
-    assert look.partitions == {7: (made["b"],)} and "it is damaged" in look.notes[0]
-    # Where nothing else reaches so far, all is read: what one lacks another may have.
+    (log,) = logs.logs_of(look)
+    found = [h.base_offset for _, headers in log.batches() for h in headers]
+    assert found == [h.base_offset for h in HEADERS]
+    assert log.bad == [] and f"{made['a']}: bytes {HEADERS[4].position} to" in look.notes[0]
+    # Where nothing else reaches so far, it is read with its damage.
     made = copies(tmp_path, a=damaged, b=DATA[: HEADERS[3].end])
     look = segments_of([tmp_path])
-    assert look.partitions == {7: (made["a"], made["b"])} and look.notes == ()
+    assert look.partitions == {7: Chosen((made["a"],))}
 
 
 def test_backups_of_several_weeks_add_up(tmp_path: Path) -> None:
@@ -117,7 +120,8 @@ def test_backups_of_several_weeks_add_up(tmp_path: Path) -> None:
     name = f"{HEADERS[2].base_offset:020d}.log"
     second = put(tmp_path / "feb" / "__consumer_offsets-7" / name, DATA[later:])
     look = segments_of([tmp_path])
-    assert look.partitions == {7: (first, second)} and look.notes == ()
+    assert look.partitions[7].files == (first, second) and look.notes == ()
+    assert look.partitions[7].stretches[1].start == HEADERS[4].position - later
 
 
 def test_a_span_is_found_at_the_end_of_a_large_segment(
@@ -163,7 +167,9 @@ def test_a_listing_takes_no_memory_for_what_is_not_read(monkeypatch: pytest.Monk
         look = segments_of([Location.parse("s3://bucket")])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert [str(file) for file in look.partitions[7]] == [f"s3://bucket/__consumer_offsets-7/{BASE}.log"]
+        assert [str(file) for file in look.partitions[7].files] == [
+            f"s3://bucket/__consumer_offsets-7/{BASE}.log"
+        ]
     assert peaks[1] < peaks[0] + 100_000
 
 

@@ -11,7 +11,8 @@ from kgroup.history.replay import replay
 from kgroup.protocol import group_records as r
 from kgroup.protocol.subscription import Assignment, Subscription
 
-from .logs import GROUP, MemoryLog, batch
+from .logs import GROUP, MemoryLog, batch, commit
+from .test_handovers import places
 
 Record = tuple[bytes, bytes | None]
 SESSION_MS = 10_000
@@ -58,6 +59,42 @@ def test_a_classic_member_was_away_for_its_session_and_what_came_after() -> None
 def test_one_that_is_back_within_its_session_is_none_of_them() -> None:
     again = (("a2", "a"), ("b1", "b"))
     assert restarts((0, [classic(1, BOTH)]), (8, [classic(1, again)])) == ()
+
+
+def test_a_commit_is_a_sign_of_life_so_that_no_session_had_ended() -> None:
+    """`remove-members` ended one that had committed 549 ms before: "away for 48 s, a longer session"."""
+    own = Subscription(("t",)).encode()
+
+    def generation(number: int, *instances: str) -> Record:
+        made = tuple(
+            r.MemberMetadata(
+                member_id=f"{name}{number}",
+                group_instance_id=name,
+                client_id="app",
+                client_host="/10.0.0.1",
+                rebalance_timeout=60_000,
+                session_timeout=45_000,
+                subscription=own,
+                assignment=Assignment(places((0,))).encode(),
+            )
+            for name in instances
+        )
+        value = r.GroupMetadataValue(
+            protocol_type="consumer", generation=number, protocol="range", leader="x", members=made
+        )
+        return r.encode_key(r.GroupMetadataKey(group=GROUP)), r.encode_value(value)
+
+    def story(committed_s: int) -> tuple[Restart, ...]:
+        return restarts(
+            (0, [generation(1, "a")]),
+            (committed_s, [commit("t", 0, 7, commit_timestamp=1000 * committed_s)]),
+            (200, [generation(2)]),
+            (204, [generation(3, "a")]),
+        )
+
+    assert story(committed_s=199) == ()
+    (found,) = story(committed_s=150)
+    assert found.took_ms == 49_000
 
 
 def test_dynamic_members_and_those_that_stay_away_are_none_of_them() -> None:

@@ -159,6 +159,20 @@ def test_other_settings_and_other_metadata_of_a_member_are_told_with_what_they_s
 STORED, INTERRUPTED = "stored_description_topology_epoch", -2
 
 
+@pytest.mark.parametrize(("hashed", "proven"), [(5, True), (0, False)])
+def test_metadata_is_the_cause_only_where_it_changed(hashed: int, proven: bool) -> None:
+    key = r.encode_key(s.StreamsGroupMetadataKey(group_id=APP))
+    epochs = ((1, 0), (2, hashed))
+    values = [
+        r.encode_value(s.StreamsGroupMetadataValue(epoch=n, metadata_hash=h, validated_topology_epoch=0))
+        for n, h in epochs
+    ]
+    log = MemoryLog(b"".join(batch(n, [(key, value)], 1000 * n) for n, value in enumerate(values)))
+    event = [e for e in replay([log]).events if e.kind is Kind.REBALANCE_STARTED][-1]
+    assert event.proven is proven
+    assert (event.cause or "").startswith("the metadata of the topology's topics changed") is proven
+
+
 @pytest.mark.parametrize(
     ("fields", "described", "says"),
     [

@@ -38,7 +38,10 @@ def values(log: PartitionLog) -> list[str]:
 
 
 def opened(folder: Path, files: OpenFiles | None, count: int, *, fsync: bool = False) -> list[PartitionLog]:
-    return [PartitionLog(folder / f"t-{n}", files=files, fsync=fsync) for n in range(count)]
+    logs = [PartitionLog(folder / f"t-{n}", files=files, fsync=fsync) for n in range(count)]
+    for log in logs:
+        log.create()
+    return logs
 
 
 def test_the_log_that_was_appended_to_longest_ago_is_closed(tmp_path: Path, two_files: OpenFiles) -> None:
@@ -127,6 +130,19 @@ def test_a_log_that_fails_to_open_keeps_no_file(
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fsync", fail)
+    log = PartitionLog(tmp_path / "t-0", files=two_files, fsync=True)
+    with pytest.raises(StorageError, match="cannot be created"):
+        log.create()
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(two_files) == 0
+    monkeypatch.undo()
+    put(log, "v")
+    log.close()
+    (again,) = opened(tmp_path, two_files, 1)
+    monkeypatch.setattr(os, "fsync", fail)
+    put(again, "w")
+    again.close()
     with pytest.raises(StorageError, match="cannot be opened"):
         PartitionLog(tmp_path / "t-0", files=two_files)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.errors import StorageError
-from kgroup.log.interface import DamagedLog
+from kgroup.log.interface import DamagedLog, OffsetOutOfRange
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord, encode_batch
 
@@ -259,8 +259,41 @@ def test_a_log_takes_no_appends_after_close(folder: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be created: Not a directory"):
+        PartitionLog(tmp_path / "file" / "t-0").create()
+    (tmp_path / "t-0").write_text("")
     with pytest.raises(StorageError, match="cannot be opened: Not a directory"):
-        PartitionLog(tmp_path / "file" / "t-0")
+        PartitionLog(tmp_path / "t-0")
+
+
+def test_a_log_without_records_has_no_file(folder: Path) -> None:
+    log = PartitionLog(folder)
+    assert (log.start_offset, log.end_offset, log.size) == (0, 0, 0)
+    assert (log.read(0, 100), list(log.batches()), log.offset_for_timestamp(0)) == (b"", [], None)
+    assert not log.transactions().open
+    with pytest.raises(OffsetOutOfRange):
+        log.read(1, 100)
+    with pytest.raises(OffsetOutOfRange):
+        log.delete_before(1)
+    log.delete_before(0)
+    log.roll()
+    log.configure(segment_bytes=1, fsync=True)
+    log.close()
+    assert not folder.exists()
+    with pytest.raises(StorageError, match="it is closed"):
+        log.append([LogRecord(b"k", b"v")])
+    assert not folder.exists()
+
+
+def test_a_folder_that_appeared_meanwhile_is_not_appended_to(folder: Path) -> None:
+    """Such as one that was restored from a backup."""
+    late = PartitionLog(folder)
+    log = PartitionLog(folder)
+    fill(log, 1)
+    log.close()
+    with pytest.raises(StorageError, match="cannot be created: File exists"):
+        fill(late, 1)
+    assert contents(PartitionLog(folder)) == contents(log)
 
 
 def test_indexes_point_at_batches(folder: Path) -> None:

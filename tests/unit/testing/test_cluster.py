@@ -215,13 +215,15 @@ def test_settings_and_brokers() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Cluster("orders"), r"topics='orders' is one text"),
+        (lambda: Cluster("orders"), "topics is 'orders'"),
+        (lambda: Cluster(kafka=2.8), "kafka is 2.8"),  # type: ignore[arg-type]
+        (lambda: Cluster({"orders": "3"}), "topics is {'orders': '3'}"),  # type: ignore[dict-item]
         (lambda: Cluster({"orders": 0}), "topic orders cannot have 0 partitions"),
         (lambda: Cluster(acls={"alice": []}), "users is missing"),
         (lambda: Cluster(users={"a b": "x"}), "cannot be the name of a user"),
         (lambda: Cluster(users={"a": ""}), "has no password"),
         (lambda: Cluster(users={"a": "x"}, acls={"b": []}), "'b', who is not in users"),
-        (lambda: Cluster(users={"a": "x"}, acls={"a": "Read topic t"}), "are one text"),
+        (lambda: Cluster(users={"a": "x"}, acls={"a": "Read topic t"}), "acls is"),
         (lambda: Cluster(users={"a": "x"}, acls={"a": ["Read"]}), "'Read' is not a rule"),
         (lambda: Cluster(users={"a": "x"}, acls={"a": ["Read topic"]}), "'Read topic' is not a rule"),
         (lambda: Cluster(users={"a": "x"}, acls={"a": ["Fly topic t"]}), "(?i)fly"),
@@ -300,3 +302,13 @@ def test_a_hundred_clusters_leave_nothing(tmp_path, monkeypatch) -> None:
     host, _, port = address.partition(":")
     with pytest.raises(OSError):
         socket.create_connection((host, int(port)), 1)
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_members_of_every_kind_are_heard_often_and_assigned_at_once(kind: str) -> None:
+    with Cluster() as kafka:
+        config = kafka._running().cluster.group_config
+    assert getattr(config, f"{kind}_heartbeat_interval_ms") == 100
+    assert getattr(config, f"{kind}_min_heartbeat_interval_ms") == 100
+    prefix = "" if kind == "consumer" else f"{kind}_"
+    assert getattr(config, f"{prefix}assignment_interval_ms") == 0

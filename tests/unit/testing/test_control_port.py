@@ -5,7 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.port import endpoint
 from kgroup.broker.control.port.endpoint import ControlPort
 from kgroup.errors import KgroupError
 from kgroup.testing import Cluster
@@ -57,13 +61,13 @@ class Port:
         jsonschema.validate(value, schema, jsonschema.Draft202012Validator)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kafka() -> Iterator[Cluster]:
     with Cluster({"orders": 2}, brokers=2, timeout_s=PATIENCE_S) as kafka:
         yield kafka
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(kafka: Cluster) -> Iterator[Port]:
     serving = kafka._running()
     assert isinstance(serving.server.dispatcher, ControlledDispatcher)
@@ -134,14 +138,14 @@ def test_every_operation_does_what_the_document_says(kafka: Cluster, port: Port)
         ("POST", "/faults", {"rules": [{"keys": ["Prodce"]}]}, 400, "rule 1: 'Prodce'"),
         ("POST", "/faults", {"rules": ["Produce"]}, 400, "rule 1 is 'Produce'"),
         ("POST", "/faults", {"rules": []}, 400, "no rules given"),
-        ("POST", "/faults", {"rules": [{"nodes": [9]}]}, 400, "no broker 9"),
+        ("POST", "/faults", {"rules": [{"nodes": [9], "drop": True}]}, 400, "no broker 9"),
         ("POST", "/faults/7/wait", {}, 404, "no fault 7"),
         ("DELETE", "/faults/x", None, 400, "id is 'x'"),
         ("POST", "/brokers/9/stop", None, 404, "no broker 9"),
-        ("POST", "/groups/wait", {"group": "pay"}, 400, "nothing is waited for"),
-        ("POST", "/groups/wait", {"group": "pay", "members": 1, "timeout": "10ms"}, 408, "it is absent"),
-        ("POST", "/groups/wait", {"group": "pay", "members": True}, 400, "members is true"),
-        ("GET", "/groups/pay", None, 404, "no group pay"),
+        ("POST", "/groups/wait", {"group": "absent"}, 400, "nothing is waited for"),
+        ("POST", "/groups/wait", {"group": "absent", "members": 1, "timeout": "10ms"}, 408, "it is absent"),
+        ("POST", "/groups/wait", {"group": "absent", "members": True}, 400, "members is true"),
+        ("GET", "/groups/absent", None, 404, "no group absent"),
         ("GET", "/nowhere", None, 404, "/advance"),
         ("PUT", "/now", None, 404, "it has GET"),
     ],
@@ -160,7 +164,8 @@ def test_strangers_are_kept_out_and_what_is_not_json_is_refused(port: Port) -> N
     status, answer = port.ask("POST", "/advance", raw=b"{by")
     assert status == 400 and "not JSON" in answer["error"]
     connection = http.client.HTTPConnection(port.address, timeout=PATIENCE_S)
-    connection.request("POST", "/advance", b"", {"Content-Length": str(1 << 30)})
+    headers = {"Content-Length": str(1 << 30), "Authorization": f"Bearer {TOKEN}"}
+    connection.request("POST", "/advance", b"", headers)
     assert connection.getresponse().status == 413
     connection.close()
 
@@ -171,3 +176,128 @@ def test_a_port_that_is_taken(kafka: Cluster, port: Port) -> None:
     with pytest.raises(KgroupError, match="cannot be used") as told:
         serving.do(partial(ControlPort, TOKEN, number, serving.server))
     assert "--control" in (told.value.hint or "")
+
+
+def sent(port: Port, text: str, body: bytes = b"") -> tuple[int, Any]:
+    """The answer to a request as it is written, and that the connection ends with it."""
+    host, number = port.address.split(":")
+    with socket.create_connection((host, int(number)), timeout=PATIENCE_S) as there:
+        there.sendall(text.encode() + b"\r\n\r\n" + body)
+        with there.makefile("rb") as answers:
+            head, _, answer = answers.read().partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(answer)
+
+
+WITH_TOKEN = f"POST /advance HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Length: " + "9" * 5_000,
+        "Content-Length: ١٢",
+        "Content-Length: -1",
+        "Content-Length: 1e3",
+        f"Content-Length: {1 << 21}",
+        "Transfer-Encoding: chunked",
+    ],
+    ids=["5,000 digits", "Arabic digits", "negative", "a float", "2 MiB", "chunked"],
+)
+def test_a_length_that_is_none_is_refused(port: Port, header: str) -> None:
+    status, answer = sent(port, WITH_TOKEN + header)
+    assert status == 413 and answer["hint"] and len(answer["error"]) < 100
+
+
+def test_no_body_is_kept_of_a_stranger(port: Port) -> None:
+    """Its answer comes before the whole body has, so that nobody had to keep it."""
+    half = "POST /advance HTTP/1.1\r\nAuthorization: Bearer x\r\nContent-Length: 1000000"
+    host, number = port.address.split(":")
+    with socket.create_connection((host, int(number)), timeout=PATIENCE_S) as there:
+        there.sendall(half.encode() + b"\r\n\r\n" + b"x" * 500_000)
+        there.shutdown(socket.SHUT_WR)
+        with there.makefile("rb") as answers:
+            assert answers.read().startswith(b"HTTP/1.1 401")
+    assert sent(port, half.replace("1000000", "9" * 5_000))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/faults/" + "9" * 5_000, b"", 400),
+        ("/advance", b"[" * 200_000, 400),
+        ("/advance", b'{"by": ' + b"9" * 5_000 + b"}", 400),
+        ("/advance", b'{"by": "3650d"}', 400),
+        ("/advance", b'{"by": "1e300d"}', 400),
+        ("/advance", b'{"by": "45"}', 400),
+    ],
+    ids=["id", "depth", "digits", "ten years", "more than a float's", "no unit"],
+)
+def test_numbers_and_depths_that_are_too_much_are_refused(
+    port: Port, path: str, body: bytes, status: int
+) -> None:
+    method = "GET" if path.startswith("/faults") else "POST"
+    found, answer = port.ask(method, path, raw=body)
+    assert found == status and answer["hint"]
+    assert port.ask("GET", "/now")[0] == 200
+
+
+def test_connections_are_bounded(kafka: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "MOST_CONNECTIONS", 4)
+    serving = kafka._running()
+    opened = serving.do(partial(ControlPort, TOKEN, 0, serving.server))
+    other = Port(opened.url)
+    host, number = other.address.split(":")
+    threads = threading.active_count()
+    try:
+        with ExitStack() as held:
+            for _ in range(4):
+                held.enter_context(socket.create_connection((host, int(number)), timeout=PATIENCE_S))
+            with socket.create_connection((host, int(number)), timeout=PATIENCE_S) as late:
+                assert late.recv(1) == b"", "closed at once"
+            assert threading.active_count() == threads + 4
+        kafka.until(lambda: answers(other))
+    finally:
+        serving.call(opened.stop())
+
+
+def answers(port: Port) -> bool:
+    try:
+        return port.ask("GET", "/now")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def test_who_says_nothing_is_closed_and_who_has_the_token_may_pause(kafka: Cluster) -> None:
+    serving = kafka._running()
+    server: Any = serving.do(partial(ControlPort, TOKEN, 0, serving.server))
+    server._http.RequestHandlerClass.timeout = 0.05
+    host, number = urlsplit(server.url).netloc.split(":")
+    try:
+        known = http.client.HTTPConnection(host, int(number), timeout=PATIENCE_S)
+        known.connect()
+        known.request("GET", "/now", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert known.getresponse().read()
+        with socket.create_connection((host, int(number)), timeout=PATIENCE_S) as silent:
+            assert silent.recv(1) == b""
+        known.request("GET", "/now", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert known.getresponse().status == 200
+        known.close()
+    finally:
+        serving.call(server.stop())
+
+
+def test_a_wait_ends_with_the_port(kafka: Cluster) -> None:
+    serving = kafka._running()
+    opened = serving.do(partial(ControlPort, TOKEN, 0, serving.server))
+    other = Port(opened.url)
+    found: list[tuple[int, Any]] = []
+
+    def wait() -> None:
+        found.append(other.ask("POST", "/groups/wait", {"group": "absent", "members": 1, "timeout": "1h"}))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    kafka.until(lambda: opened._under_way)
+    serving.call(opened.stop())
+    waiting.join()
+    assert found[0][0] == 503 and "stops" in found[0][1]["error"]

@@ -281,21 +281,24 @@ def test_a_rule_that_must_fire(kafka: Cluster) -> None:
 
 
 def test_rules_are_kfakes(kafka: Cluster) -> None:
-    """Names in any case or numbers; an unset error is UNKNOWN_SERVER_ERROR, an unset count is one."""
+    """Names in any case or numbers; an unset count is one."""
     fault = kafka.fault(
         {"topic": "foo", "error": "NOT_LEADER_FOR_PARTITION", "count": 3, "keys": ["fetch", "0"]},
         {"group": "g1", "nodes": [0], "keys": ["heartbeat"], "error": "27"},
-        {"txn_id": "t", "top_level": True},
-        {"count": 0, "observe": True},
+        {"txn_id": "t", "top_level": True, "error": "-1"},
+        {"count": -5, "observe": True},
     )
     assert [each.rule.code for each in fault._set.rules] == [6, 27, -1, None]
-    assert [each.left for each in fault._set.rules] == [3, 1, 1, 1]
+    assert [each.left for each in fault._set.rules] == [3, 1, 1, -1]
 
 
 @pytest.mark.parametrize(
     ("rule", "said", "hint"),
     [
         ({"keys": ["Prodce"]}, "'Prodce' is not a Kafka request", "Produce"),
+        ({"keys": ["Produce"]}, "a rule has no effect", "error"),
+        ({"observe": True, "count": 0}, "count is 0", "-1 without limit"),
+        ({"delay": "500"}, "'500' has no unit", "500ms"),
         ({"keys": ["999"]}, "'999' is not a Kafka request", "as 'Produce'"),
         ({"keys": "Fetch"}, "keys is 'Fetch'", "a list"),
         ({"error": "NOT_LEADR"}, "'NOT_LEADR' is not a Kafka error", "did you mean"),
@@ -303,7 +306,7 @@ def test_rules_are_kfakes(kafka: Cluster) -> None:
         ({"kyes": []}, "no field 'kyes'", "did you mean keys"),
         ({"count": "3"}, "count is '3'", "a number"),
         ({"count": True}, "count is True", "a number"),
-        ({"nodes": [7]}, "there is no broker 7", "0, 1, 2"),
+        ({"nodes": [7], "drop": True}, "there is no broker 7", "the ids are 0, 1, 2"),
         ({"partitions": [-1], "topic": TOPIC}, "partitions has -1", "leave it out"),
         ({"partitions": [1]}, "partitions are those of a topic", "name the topic"),
         ({"delay": "-1s"}, "'-1s' is not a duration", "not negative"),
@@ -329,7 +332,7 @@ def test_what_cannot_be_done_to_brokers(kafka: Cluster) -> None:
     for verb in (kafka.stop_broker, kafka.start_broker, kafka.freeze_broker, kafka.thaw_broker):
         with pytest.raises(ConfigError, match="no broker 7") as told:
             verb(7)
-        assert told.value.hint == "there are 0, 1, 2"
+        assert told.value.hint == "the ids are 0, 1, 2"
     with pytest.raises(ConfigError, match="broker 0 is up"):
         kafka.start_broker(0)
     with pytest.raises(ConfigError, match="broker 0 is not frozen"):

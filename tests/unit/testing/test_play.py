@@ -368,7 +368,7 @@ steps:
         ("generation: 1", "generation: one", "generation: 'one' is not a number"),
         ("- rebalance", "- stop: {member: a, cause: unknown}\n- rebalance", "step 2.*nothing is possible"),
         ("- rebalance", "- stop: {member: a, cause: died}\n- rebalance", "cause: 'died' is unknown.*left"),
-        ("steps:", "steps: [", "cannot read scenario"),
+        ("steps:", "steps: [", "is not valid YAML"),
         ("generation: 1", "generation: 0", "generation 0 does not follow"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_marker_that_makes_no_sense_says_so(tmp_path: Path) -> None:
     for said in (
         "the cluster of `kafka` is shared",
         "takes arguments by name",
-        "topics='orders' is one text",
+        "topics is 'orders'",
     ):
         assert said in done.stdout
 

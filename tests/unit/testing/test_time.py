@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,11 +13,14 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from kgroup.api import Kind
+from kgroup.broker.control import moving
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import ConfigError, GroupNotFound, KgroupError, TimedOut
 from kgroup.members.driver import Driver
 from kgroup.members.streams import Application, StreamsMember
+from kgroup.protocol.headers import encode_request
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest
 from kgroup.protocol.messages.streams_group_heartbeat import Topology
 from kgroup.protocol.streams_records import Subtopology
 from kgroup.testing import Cluster
@@ -252,3 +256,44 @@ def test_what_makes_no_sense_or_does_not_come_says_so(
     with pytest.raises((ConfigError, TimedOut)) as told:
         ask(kafka)
     assert said in f"{told.value} {told.value.hint}"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_long_move_gives_others_their_turn_and_can_be_ended(
+    kafka: Cluster, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    """A signal is heard meanwhile; a request is, too, unless all clients count as silent."""
+    monkeypatch.setattr(moving, "SLICE_S", 0.0)
+    serving = kafka._running()
+    ten_days_ms = 10 * DAY_S * 1000
+
+    async def moved() -> tuple[bool, int]:
+        host, port = serving.bootstrap.split(",")[0].split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        move = asyncio.ensure_future(serving.control.advance(ten_days_ms, keep=keep))
+        await asyncio.sleep(0)
+        writer.write(encode_request(ApiVersionsRequest(), 0, 1, "other"))
+        answer = asyncio.ensure_future(reader.read(1))
+        await asyncio.wait((move, answer), return_when=asyncio.FIRST_COMPLETED)
+        served_first = not move.done()
+        assert await answer
+        await move
+        writer.close()
+        before_ms = serving.control.clock.now_ms()
+        cancelled = asyncio.ensure_future(serving.control.advance(ten_days_ms, keep=keep))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait((cancelled,))
+        return served_first, serving.control.clock.now_ms() - before_ms
+
+    served_first, moved_ms = serving.call(moved())
+    assert served_first == keep
+    assert moved_ms < ten_days_ms
+    kafka.create_topic("served-again")
+
+
+@pytest.mark.parametrize("by", ["45", "0", 45, None, "367d", timedelta(days=400), "", "5 minutes", "-1s"])
+def test_how_far_time_moves_has_a_unit_and_a_bound(kafka: Cluster, by: object) -> None:
+    with pytest.raises(ConfigError) as told:
+        kafka.advance(by)  # type: ignore[arg-type]
+    assert told.value.hint

@@ -242,7 +242,7 @@ def test_a_group_is_deleted_with_its_offsets_in_a_file(ask, tmp_path):
     world, file = World(), tmp_path / "kept.json"
     planned = ask(world, "delete", "idle")
     assert "Nothing changed. Add --execute." in planned.out and "/kafka/consumers/idle" in world.old.paths()
-    told = ask(world, "delete", "idle", "--export", str(file), "--execute", "-o", "json")
+    told = ask(world, "delete", "idle", "--export", str(file), "--execute", "--yes", "-o", "json")
     assert [item["result"] for item in told.document["data"]["items"]] == ["deleted"]
     assert "/kafka/consumers/idle" not in world.old.paths() and "/kafka/consumers/live" in world.old.paths()
     (kept,) = json.loads(file.read_text())["data"]["groups"]
@@ -446,7 +446,7 @@ def test_who_is_registered_with_a_coordinator_decides_what_may_be_moved(ask, ask
         assert exported.code == code, (told, exported.err)
         assert said in exported.err
     world = asked_coordinator("empty")
-    assert ask(world, "delete", "pushed", "--execute").code == OK
+    assert ask(world, "delete", "pushed", "--execute", "--yes").code == OK
     assert not any("/consumers/pushed" in path for path in world.old.paths())
 
 
@@ -455,7 +455,7 @@ def test_a_consumer_that_has_not_been_assigned_yet_keeps_its_group(ask, asked_co
     world = asked_coordinator("stable")
     waiting = {"idle": TOLD["missing"], "pushed": TOLD["empty"]}
     monkeypatch.setattr(tree, "describe_groups", lambda _, names, __: {n: waiting[n] for n in names})
-    told = ask(world, "delete", "idle", "--execute")
+    told = ask(world, "delete", "idle", "--execute", "--yes")
     assert told.code == REFUSED and "1 live consumer registered with its coordinator" in told.out + told.err
     assert any("/consumers/idle/offsets" in path for path in world.old.paths())
 
@@ -468,7 +468,7 @@ def test_a_group_its_coordinator_cannot_be_asked_for_is_not_deleted(
     monkeypatch.setattr(tree, "describe_groups", lambda _, names, __: dict.fromkeys(names, TOLD["gone"]))
     if not listens:
         world.old.broker()
-    told = ask(world, "delete", "idle", "--execute")
+    told = ask(world, "delete", "idle", "--execute", "--yes")
     assert told.code == REFUSED and "unknown" in told.out + told.err
     assert any("/consumers/idle/offsets" in path for path in world.old.paths())
 

@@ -12,6 +12,7 @@ from kgroup.broker.control.faults.failing_log import FailingLog
 from kgroup.broker.control.faults.rules import Rule
 from kgroup.broker.control.faults.sites import FIND_COORDINATOR, METADATA, At, Site
 from kgroup.broker.control.faults.stale import Snapshot
+from kgroup.broker.control.nodes import of_nodes
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol import registry
@@ -121,8 +122,7 @@ class Faults:
         for rule in rules:
             for node in rule.nodes:
                 if node not in self._cluster.nodes:
-                    there = ", ".join(map(str, self._cluster.nodes))
-                    raise ConfigError(f"there is no broker {node}", f"there are {there}")
+                    raise ConfigError(*of_nodes(node, self._cluster.nodes))
             if rule.append_fails:
                 self._logs_of(rule)
             stale = Snapshot.of(self._cluster) if rule.stale else None

@@ -17,7 +17,7 @@ from kgroup.broker.control.faults.sites import (
     selectors_of,
 )
 from kgroup.broker.rights.rule import Entry
-from kgroup.durations import parse_duration
+from kgroup.durations import duration_with_unit
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol import registry
 
@@ -34,7 +34,8 @@ class Rule:
     """What a request must match in all that is set, and what happens to it then.
 
     As in kfake: a selector that a request does not carry never matches, an unset one matches all; `count`
-    is a budget of requests: unset is one, -1 is until removed. kgroup's own are `client`, `delay`,
+    is a budget of requests: unset is one, -1 is until removed. Unlike there, a rule names its effect, and
+    `count` is not 0. kgroup's own are `client`, `delay`,
     `drop`, `cut_after`, `append_fails` and `stale`.
     """
 
@@ -54,7 +55,7 @@ class Rule:
     top_level: bool = False
     """Fail the answer's own error code, not that of its entries."""
     error: str = ""
-    """Kafka's name of an error, or its number; unset is UNKNOWN_SERVER_ERROR if nothing else is done."""
+    """Kafka's name of an error, or its number."""
     count: int = 1
     observe: bool = False
     """Count requests that match, and serve them."""
@@ -87,14 +88,12 @@ class Rule:
     @property
     def code(self) -> ErrorCode | None:
         """The error of the answer; None where the rule does something else."""
-        if self.error:
-            return error_of(self.error)
-        return None if self._acts or self.delay else ErrorCode.UNKNOWN_SERVER_ERROR
+        return error_of(self.error) if self.error else None
 
     @property
     def delay_s(self) -> float:
         """The delay in seconds."""
-        return parse_duration(self.delay) if self.delay else 0.0
+        return duration_with_unit(self.delay) if self.delay else 0.0
 
     @property
     def api_keys(self) -> frozenset[int]:
@@ -117,8 +116,6 @@ class Rule:
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         default = {each.name: each.default for each in fields(self)}
         kept = {name: value for name, value in found.items() if value != default[name]}
-        if self.code is not None:
-            kept["error"] = self.error or self.code.name
         return {**kept, "count": self.count}
 
     @property
@@ -152,6 +149,8 @@ class Rule:
                 can = ", ".join(sorted(selectors_of(key))) or "nothing"
                 why = f"{registry.name_of(key)} names no {missing}: the rule would never act"
                 raise ConfigError(why, f"it can be selected by {can}, keys, nodes and client")
+        if not self._acts and not self.delay:
+            raise ConfigError("a rule has no effect", f"give one of {', '.join(_ACTS)}, delay")
 
     def _check_appends(self, named: Collection[str]) -> None:
         others = [
@@ -245,7 +244,9 @@ def _number(name: str, value: object) -> int:
 
 def _count(name: str, value: object) -> int:
     number = _number(name, value)
-    return UNLIMITED if number < 0 else number or 1
+    if not number:
+        raise ConfigError(f"{name} is 0: the rule would never act", "it is 1 by default, -1 without limit")
+    return max(number, UNLIMITED)
 
 
 def _bytes(name: str, value: object) -> int | None:
@@ -290,6 +291,6 @@ _READERS: dict[str, Callable[[str, object], Entry]] = {
     "topic_id": _text_that(topic_id_of),
     "error": _error,
     "count": _count,
-    "delay": _text_that(parse_duration),
+    "delay": _text_that(duration_with_unit),
     "cut_after": _bytes,
 }

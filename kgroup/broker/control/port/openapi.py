@@ -15,6 +15,9 @@ ERRORS = {
     "404": "What the path names does not exist.",
     "408": "The wait timed out.",
     "409": "It cannot be done now.",
+    "413": "The body is longer than 1 MiB, or has no Content-Length.",
+    "500": "The server failed; its log says how.",
+    "503": "The server stops.",
 }
 
 

@@ -10,9 +10,10 @@ from typing import TypeAlias
 from kgroup.broker.control.control import Control
 from kgroup.broker.control.faults.installed import FaultSet
 from kgroup.broker.control.faults.rules import Rule
+from kgroup.broker.control.nodes import of_nodes
 from kgroup.broker.control.waiting import until
 from kgroup.coordinator.sessions import MemberName
-from kgroup.durations import parse_duration
+from kgroup.durations import duration_with_unit
 from kgroup.errors import ConfigError, TimedOut
 
 Fields: TypeAlias = Mapping[str, object]
@@ -146,9 +147,7 @@ def _broker(verb: Callable[[Control], Callable[[int], None]]) -> Run:
     async def run(control: Control, given: Fields) -> Answer:
         node = _int(given["node"])
         if node not in control.cluster.nodes:
-            raise NotThere(
-                f"there is no broker {node}", f"there are {', '.join(map(str, control.cluster.nodes))}"
-            )
+            raise NotThere(*of_nodes(node, control.cluster.nodes))
         verb(control)(node)
         await asyncio.sleep(0)  # connections that were ended are gone
         return {"node": node}
@@ -167,12 +166,12 @@ def _found(control: Control, given: Fields) -> FaultSet:
     found = control.faults.sets.get(number)
     if found is None:
         known = ", ".join(map(str, control.faults.sets))
-        raise NotThere(f"there is no fault {number}", f"there are {known}" if known else "there is none")
+        raise NotThere(f"there is no fault {number}", f"the ids are {known}" if known else "there is none")
     return found
 
 
 def _seconds(given: Fields, name: str) -> float:
-    return parse_duration(str(given[name]))
+    return duration_with_unit(str(given[name]))
 
 
 def _int(value: object) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 import subprocess
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trustme
 
+from kgroup.broker.control.waiting import until
 from kgroup.broker.server import Server
 from kgroup.errors import ConfigError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -326,6 +330,70 @@ def test_one_handshake_too_many_ends_the_oldest(stores: Stores, monkeypatch: pyt
             writer.close()
 
     run(test, {**SSL, **stores.settings})
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Circles that are unreachable stay: `kgroup serve` collects rarely, and never while it is idle."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_connections_that_ended_before_login_leave_nothing(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would keep a quarter of a megabyte until the collector finds it."""
+    monkeypatch.setattr("kgroup.broker.newcomers.ROOM_OF_ADDRESS", 3)
+
+    def alive() -> int:
+        # The clients here use asyncio's TLS, too: only servers count.
+        return sum(isinstance(each, SSLProtocol) and each._server_side for each in gc.get_objects())
+
+    async def silent(address: tuple[str, int], said: bytes, *, until_ended: bool) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(said)
+        if until_ended:
+            with suppress(ConnectionResetError):
+                await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+
+    async def test(server: Server) -> None:
+        address = server.dispatcher.addresses["SASL_SSL"][0]
+        tls = stores.client_context()
+        # too many at once, closed by the client, in the middle of a record, no TLS at all
+        crowd = [await asyncio.open_connection(*address) for _ in range(9)]
+        for _, writer in crowd:
+            writer.close()
+        for said in (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"):
+            await silent(address, said, until_ended=False)
+        await silent(address, b"\x00\x00\x00\x10\x00\x12\x00\x03", until_ended=True)
+        server.newcomers.timeout_s = 0.05
+        await silent(address, b"", until_ended=True)
+        server.newcomers.timeout_s = 60
+        with pytest.raises(ssl.SSLError):
+            await asyncio.open_connection(*address, ssl=ssl.create_default_context())
+        # a handshake to its end: gone without a login, and with a wrong one
+        async with connected(server, "SASL_SSL", tls):
+            pass
+        async with connected(server, "SASL_SSL", tls) as client:
+            assert (await log_in(client, "alice", "wrong")).error_code
+            await client.reader.read()
+        async with connected(server, "SASL_SSL", tls) as client:
+            await log_in(client)
+            await until(lambda: alive() == 1, 10)
+            assert alive() == 1, "only the one that is logged in"
+            assert await is_in(client)
+
+    settings = {
+        "listeners": "SASL_SSL://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": PLAIN_USERS,
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    run(test, {**settings, **stores.settings})
 
 
 def test_the_end_does_not_wait_for_handshakes(stores: Stores) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from kgroup.coordinator.streams.topology import ConfiguredTopology, StatusCode, configure
+from kgroup.coordinator.streams.partition_counts import PartitionCounts
+from kgroup.coordinator.streams.topology import MOST_TASKS, ConfiguredTopology, StatusCode, configure
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.streams_records import (
@@ -87,3 +89,55 @@ def test_many_missing_topics_are_counted() -> None:
     found = configured(topics(), part)
     assert found.problem is not None
     assert found.problem.detail == "Source topics a, b, c and 2 additional topics are missing."
+
+
+def test_a_topology_of_more_tasks_than_can_be_assigned_is_refused() -> None:
+    """A request of 500 kB could ask for 200 million of them."""
+    parts = [
+        Subtopology(subtopology_id=str(n), source_topics=("big",)) for n in range(MOST_TASKS // 1000 + 1)
+    ]
+    assert configured(topics(big=1000), *parts[:-1]).is_ready
+    with pytest.raises(Refused, match="makes 21000 tasks") as refused:
+        configured(topics(big=1000), *parts)
+    assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+class _Rounds(PartitionCounts):
+    """Goes round the subtopologies until none is open any more, as Kafka does."""
+
+    def _decide_sinks(self, counts: dict[str, int]) -> bool:
+        before = -1
+        while before < len(counts):
+            before = len(counts)
+            for subtopology in self._subtopologies:
+                if self._has_inflow(subtopology, counts):
+                    for sink in subtopology.repartition_sink_topics:
+                        if sink not in counts:
+                            counts[sink] = self._most_that_flows_in(subtopology, counts)
+        return all(name in counts for s in self._subtopologies for name in s.repartition_sink_topics)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_each_repartition_topic_gets_the_count_that_kafka_finds_round_by_round(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"r{number}" for number in range(chance.randrange(1, 7))]
+    parts = [
+        Subtopology(
+            subtopology_id=str(number),
+            source_topics=tuple(chance.sample(["a", "b", "c"], chance.choice([0, 0, 1, 2]))),
+            repartition_source_topics=tuple(
+                TopicInfo(name=name, partitions=chance.choice([0] * 8 + [2, 3]))
+                for name in chance.choices(names, k=chance.choice([0, 1, 1, 2]))
+            ),
+            repartition_sink_topics=tuple(chance.choices(names, k=chance.choice([0, 1, 1, 2, 3]))),
+        )
+        for number in range(chance.randrange(1, 7))
+    ]
+
+    def decided(how: type[PartitionCounts]) -> object:
+        try:
+            return how(parts, topics(a=2, b=3, c=5)).decide()
+        except Refused as refused:
+            return refused.message
+
+    assert decided(PartitionCounts) == decided(_Rounds)

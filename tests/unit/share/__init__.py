@@ -1,0 +1,1 @@
+"""The deliveries of share groups, without a broker."""
