@@ -2,6 +2,7 @@
 
 import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ pytest.importorskip("deltalake")
 from deltalake import DeltaTable
 
 from kgroup.errors import ConfigError
+from kgroup.history.fold.events import Event
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.pipeline.ask.sql import answered
@@ -47,8 +49,13 @@ class Log:
             segment = folder / "__consumer_offsets-6" / f"{base:020d}.log"
             segment.write_bytes(b"".join(self.batches[begin:last]))
 
-    def events(self) -> list[object]:
+    def events(self) -> list[Event]:
         return list(replay(segment_logs([self.whole]), topic_names=topic_names_near([self.whole])).events)
+
+
+def without_causes(events: list[Event]) -> list[Event]:
+    """Return the events without their causes, which an older kgroup worded otherwise."""
+    return [replace(event, cause=None) for event in events]
 
 
 def unpacked(root: Path) -> Log:
@@ -80,7 +87,7 @@ def test_tables_of_format_9_are_read(tmp_path: Path) -> None:
     log = unpacked(tmp_path)
     log.show(0, 70)
     found = Store(tmp_path / "tables")
-    assert story_in(found).events == log.events()
+    assert without_causes(story_in(found).events) == without_causes(log.events())
     answer = answered(found, "select count(*) as events, max(run) as run from events")
     assert answer.rows == [{"events": len(log.events()), "run": 2}]
     assert len(answered(found, "select * from state_at(null)").rows) > 0

@@ -160,6 +160,38 @@ def test_a_segment_that_is_another_one_now_is_read_whole(tmp_path: Path) -> None
     check_events(out, log)
 
 
+def of_leader(epoch: int, batches: list[bytes]) -> bytes:
+    return b"".join(batch[:12] + epoch.to_bytes(4, "big") + batch[16:] for batch in batches)
+
+
+@pytest.mark.parametrize("split_bytes", [2_000, 1 << 20])
+def test_what_a_merge_of_copies_leaves_out_is_noted_whatever_is_read(
+    tmp_path: Path, split_bytes: int
+) -> None:
+    """A copy that turns up later has what a replaced leader wrote, at offsets that were read long ago."""
+    log, other, out = Log(tmp_path, "in/one"), Log(tmp_path, "in/other"), tmp_path / "out"
+    log.file.write_bytes(of_leader(5, BATCHES[:300]))
+    fill(InProcess(2), Segments.of([tmp_path / "in"]), Store(out), split_bytes, 2)
+    log.file.write_bytes(of_leader(5, BATCHES[:400]))
+    other.file.write_bytes(of_leader(5, BATCHES[:100]) + of_leader(4, BATCHES[100:120]))
+    report = fill(InProcess(2), Segments.of([tmp_path / "in"]), Store(out), split_bytes, 2)
+    assert report.bytes_read <= room(300, 400)
+    (bad,) = [bad for _, bad in Store(out).bad_ranges()]
+    assert bad.source == str(other.file) and "of epoch 4" in bad.reason
+    check_equal(Store(out), in_process(tmp_path / "in"))
+
+
+def test_a_run_goes_on_in_merged_copies(tmp_path: Path) -> None:
+    """One copy was compacted and is longer, so that each is read in part."""
+    log, other, out = Log(tmp_path, "in/one"), Log(tmp_path, "in/other"), tmp_path / "out"
+    log.grow(200)
+    for count in (300, 340, 400):
+        other.file.write_bytes(b"".join(BATCHES[:200:3] + BATCHES[200:count]))
+        report = fill(InProcess(2), Segments.of([tmp_path / "in"]), Store(out), 2_000, 2)
+        assert count == 300 or report.bytes_read <= room(300 if count == 340 else 340, count)
+        check_equal(Store(out), in_process(tmp_path / "in"))
+
+
 def check_events(out: Path, log: Log) -> None:
     from kgroup.pipeline.ask.story import story_in
 
