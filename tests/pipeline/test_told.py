@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+from kgroup.durations import iso
 from kgroup.errors import StorageError
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.read.inputs import LiveCluster, Segments, Since
@@ -89,6 +90,37 @@ def test_the_command_says_so_and_does_not_exit_with_0(tmp_path: Path, kgroup: Ca
     assert said.code == 5
     assert f"{0:020d}.log holds records that the tables lack, from offset 0 on" in said.err
     assert "read all segments into a new folder" in said.err
+
+
+def test_copies_that_add_nothing_are_noted(tmp_path: Path, kgroup: Callable[..., Ran]) -> None:
+    pytest.importorskip("pyspark")
+    put(tmp_path / "in" / "one", (0, 60))
+    put(tmp_path / "in" / "other", (0, 45))
+    said = kgroup(
+        "pipeline", "run", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--master", "local[1]"
+    )
+    assert said.code == 0 and said.err.count("is not read, as") == 1
+    assert f"{tmp_path / 'in' / 'other'}" in said.err.partition(" is not read, as ")[0]
+
+
+def test_a_moment_before_the_log_is_unknown_and_not_empty(tmp_path: Path, kgroup: Callable[..., Ran]) -> None:
+    """Only of the partitions that may hold the group, if one is named."""
+    put(tmp_path / "in", (30, 60))
+    read(tmp_path / "out", tmp_path / "in")
+    store = Store(tmp_path / "out")
+    (part, first, first_ms), *_ = store.manifest.beginnings()
+    (group, *_) = {event.group for event in story_in(store).events if event.group}
+    query = ("pipeline", "query", "state_at", str(tmp_path / "out"), "-o", "json")
+    for more in ((), ("--group", group), ("--group", "*")):
+        said = kgroup(*query, "--at", str(iso(first_ms - 1)), *more)
+        (error,) = said.errors
+        assert (said.code, error["code"], said.data["rows"]) == (5, "NOT_SEEN", [])
+        assert f"__consumer_offsets-{part} begins at offset {first}" in error["message"]
+    assert kgroup(*query, "--at", str(iso(first_ms))).code == 0
+    put(tmp_path / "whole", (0, 60))
+    read(tmp_path / "from-0", tmp_path / "whole")
+    query = ("pipeline", "query", "state_at", str(tmp_path / "from-0"), "-o", "json")
+    assert kgroup(*query, "--at", "2001-01-01").data["rows"] == []
 
 
 def test_a_second_writer_is_told_before_anything_starts(
