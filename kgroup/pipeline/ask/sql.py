@@ -156,7 +156,8 @@ def _dataset(store: Store, name: str, group: str | None) -> ds.Dataset | pa.Tabl
     else:
         kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
         schema = in_micros(kept).append(pa.field("run", pa.int32()))
-    if name != RUNS and not store.names(name, group):
+    # Before the first run there are no tables.
+    if store.empty or name != RUNS and not store.names(name, group):
         return schema.empty_table()
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
