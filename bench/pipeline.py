@@ -11,13 +11,11 @@ import statistics
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.decode import commands, run
 from bench.workers import watched
-from kgroup.pipeline.ask.queries import state_at
 from kgroup.pipeline.ask.spark_views import derived
 from kgroup.pipeline.spark.session import spark_context, spark_session
 from kgroup.pipeline.tables.ingest import ingest
@@ -43,9 +41,9 @@ def measure(source: Path, master: str) -> dict[str, float]:
         found = {"all": up + seconds, "start": up, "ingest": seconds, "commits": report.rows["commits"]}
         found |= {"bytes": report.bytes_read, "worker": most[0]}
         with spark_session(master) as spark:
-            for name, ask in (("state", state_at), ("writers", partial(derived, name="top_writers"))):
-                timed(lambda ask=ask: ask(spark, store).collect())
-                found[name], _ = timed(lambda ask=ask: ask(spark, store).collect())
+            for name, view in (("state", "state_at"), ("writers", "top_writers")):
+                timed(lambda view=view: derived(spark, store, view).collect())
+                found[name], _ = timed(lambda view=view: derived(spark, store, view).collect())
     return found
 
 

@@ -244,11 +244,21 @@ RUNS = _schema(
         )
     ),
     names=pa.list_(pa.struct([pa.field("id", pa.string()), pa.field("name", pa.string())])),
+    formats=pa.list_(pa.struct([pa.field("table", pa.string()), pa.field("format", pa.int32())])),
+    places=pa.list_(
+        pa.struct(
+            [pa.field("part", pa.int32()), pa.field("segment", pa.string()), pa.field("position", pa.int64())]
+        )
+    ),
+    resumed=pa.list_(pa.struct([pa.field("file", pa.string()), pa.field("start", pa.int64())])),
 )
 """One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
 of each partition up to here, `share_groups` whether share groups were among that, `deliveries` where the fold
 of each of `__share_group_state` stopped and what is damaged; `names` which topic ids the run learned; `kind`
-is run or compaction."""
+is run or compaction. `formats` are those of the other tables, `format` that of this one. `places` say where
+the batch begins that was read last of each partition, `resumed` which files were not read from the start."""
+ADDED = ("formats", "places", "resumed")
+"""Columns of `runs` that rows of format 9 lack."""
 
 FOLDS = _schema(
     part=pa.int32(), key_hash=pa.int32(), group_id=pa.string(), pending=pa.bool_(), state=pa.binary()

@@ -135,7 +135,7 @@ def test_offsets_that_could_not_be_read_are_no_difference(
 
 def test_a_group_that_was_deleted_is_the_same_on_both_sides(on_cluster: Kgroup, cluster: Client) -> None:
     cluster.commit("verdict-deleted", "orders", {0: 5})
-    assert on_cluster("delete", "verdict-deleted", "--execute").code == 0
+    assert on_cluster("delete", "verdict-deleted", "--execute", "--yes").code == 0
     ran = on_cluster(*VERIFY, "verdict-deleted")
     (row,) = ran.document["data"]["groups"]
     assert (ran.code, row["verdict"], ran.err) == (0, "same", "")

@@ -48,7 +48,9 @@ class World:
         self.members: dict[str, list[str]] = {}
         self.epochs: dict[str, int] = {}
         # Seeds that found something are odd ones: they keep their groups.
-        kinds = ("classic", "consumer", "simple", *(() if seed % 2 else ("streams",)))
+        self.moody = seed % 2 == 0
+        """Whether members of a consumer group change their subscriptions, all at once."""
+        kinds = ("classic", "consumer", "simple", *(("streams",) if self.moody else ()))
         self.groups = [f"{kind}-{seed % 97}-{i}" for kind in kinds for i in range(4)]
 
     def commits(self, group: str, ts: int) -> list[Pair]:
@@ -140,12 +142,13 @@ class World:
 
     def consumer(self, group: str) -> list[Pair]:
         epoch, members = self.epochs[group], self.members[group]
+        topics = ("topic-1", "topic-2")[: 1 + (self.moody and epoch % 2)]
         gid = {"group_id": group}
         made = [record(r.ConsumerGroupMetadataKey(**gid), r.ConsumerGroupMetadataValue(epoch=epoch))]
         for i, m in enumerate(members):
             key = {**gid, "member_id": m}
             told = r.ConsumerGroupMemberMetadataValue(
-                client_id="c", client_host="/10.0.0.2", subscribed_topic_names=("topic-1",)
+                client_id="c", client_host="/10.0.0.2", subscribed_topic_names=topics
             )
             made.append(record(r.ConsumerGroupMemberMetadataKey(**key), told))
             share = tuple(p for p in range(6) if p % len(members) == i)

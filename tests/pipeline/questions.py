@@ -14,7 +14,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.pipeline.ask.jobs import QUERIES, query_named, rows_of
+from kgroup.pipeline.ask.jobs import question
+from kgroup.pipeline.ask.spark_views import rows_of
 from kgroup.pipeline.spark.remote import remote_session
 from kgroup.pipeline.spark.session import spark_session
 from kgroup.pipeline.tables.store import Store
@@ -41,12 +42,12 @@ Answers = dict[str, list[str]]
 
 def answers(spark: SparkSession, store: Store) -> Answers:
     """Return the rows of each of the ten, as texts, in their order."""
-    (busiest,) = rows_of(spark, store, QUERIES["top_writers"], None, None, 1)
+    (busiest,) = rows_of(spark, store, question("top_writers", None, None, 1))
     middle = (busiest["first_ts"] + busiest["last_ts"]) // 2
     found: Answers = {}
     for name, groups, timed in TEN:
         chosen, at = busiest["group_id"] if groups == "GROUP" else groups, middle if timed else None
-        rows = rows_of(spark, store, query_named(name, chosen, at), chosen, at, 0)
+        rows = rows_of(spark, store, question(name, chosen, at, 0))
         found[f"{name} of {groups} at {at}"] = [str(row) for row in rows]
     return found
 

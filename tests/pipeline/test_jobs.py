@@ -8,17 +8,31 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+pytest.importorskip("duckdb")
+
+import duckdb
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.views.pipeline_rows import query_result
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.pipeline.ask.jobs import QUERIES, _matches, query_named, rows_in_manifest, rows_of
+from kgroup.pipeline.ask import spark_views, sql
+from kgroup.pipeline.ask.jobs import (
+    IN_MANIFEST,
+    QUERIES,
+    query_named,
+    question,
+    regex_of,
+    rows_in_manifest,
+)
+from kgroup.pipeline.ask.spark_views import rows_of
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
+from tests.pipeline.made_logs import START_MS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +83,7 @@ def test_sessions_of_members(spark, store):
             (r["part"], r["group_id"], r["instance_id"] or r["member_id"]),
             *(r[name] for name in ("log_offset", "member_id", "joined", "left", "ended")),
         )
-        for r in rows_of(spark, store, QUERIES["members"], None, None, 0)
+        for r in rows_of(spark, store, question("members", None, None, 0))
     ]
     assert sorted(found, key=str) == expected
     assert {s[-1] for s in expected} >= {
@@ -81,10 +95,10 @@ def test_sessions_of_members(spark, store):
 
 
 def test_members_at_a_moment(spark, store):
-    every = rows_of(spark, store, QUERIES["members"], "*bounce*", None, 0)
+    every = rows_of(spark, store, question("members", "*bounce*", None, 0))
     assert every and all("bounce" in row["group_id"] for row in every)
     moment = sorted(row["joined"] for row in every if row["joined"])[len(every) // 2]
-    there = rows_of(spark, store, QUERIES["members"], "*bounce*", moment, 0)
+    there = rows_of(spark, store, question("members", "*bounce*", moment, 0))
     alive = [r for r in every if (r["joined"] or 0) <= moment and (r["left"] is None or r["left"] > moment)]
     assert there == alive and 0 < len(there) < len(every)
 
@@ -92,14 +106,14 @@ def test_members_at_a_moment(spark, store):
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_table_is_as_written_down(spark, store, name):
     query = QUERIES[name]
-    if query.make is None:
+    if name in IN_MANIFEST:
         rows = rows_in_manifest(store, name)
         assert all(list(row) == query.schema.names for row in rows)
     else:
-        made = query.make(spark, store, None, None).select(*query.schema.names)
+        made = spark_views.answer(spark, store, question(name, None, None, 0))
         wanted = from_arrow_schema(plain(query.schema))
         assert [(c.name, c.dataType) for c in made.schema] == [(c.name, c.dataType) for c in wanted]
-        rows = rows_of(spark, store, query, None, None, 3)
+        rows = rows_of(spark, store, question(name, None, None, 3))
         # No group of this log is a share group.
         assert len(rows) == (0 if name == "deliveries" else 3)
     result = query_result(name, query.schema, rows, None, False)
@@ -111,19 +125,49 @@ def test_a_table_is_as_written_down(spark, store, name):
 
 
 def test_rows_of_some_groups(spark, store):
-    rows = rows_of(spark, store, QUERIES["rebalances"], "c[lo][an]s*", None, 0)
+    rows = rows_of(spark, store, question("rebalances", "c[lo][an]s*", None, 0))
     assert rows and all(re.match("c[lo][an]s", row["group_id"]) for row in rows)
-    (writer,) = rows_of(spark, store, QUERIES["top_writers"], "duplicate-instance-classic.4", None, 0)
+    (writer,) = rows_of(spark, store, question("top_writers", "duplicate-instance-classic.4", None, 0))
     assert writer["bytes"] > 0
 
 
-@pytest.mark.parametrize("glob", ["tmp[1]", "tmp?", "tmp*", "[*]", "*", "tmp1", "t[!m]*"])
+GLOBS = ["tmp[1]", "tmp?", "tmp*", "[*]", "*", "tmp1", "t[!m]*", "*m*1*", "[z-a]*", "*(?>a*", "a.b", "[]]?"]
+
+
+@pytest.mark.parametrize("glob", GLOBS)
 def test_a_pattern_means_what_it_means_to_every_command(spark, glob):
-    """A group whose id is the pattern, letter by letter, is meant too."""
-    groups = ["tmp[1]", "tmp1", "tmp?", "*", "tmp\n", "tim", "other"]
-    frame = spark.createDataFrame([(group,) for group in groups], "group_id string")
-    found = {row.group_id for row in frame.where(_matches(glob)).collect()}
-    assert found == {group for group in groups if matches(glob, group)}
+    """A group whose id is the pattern, letter by letter, is meant too: the question adds that."""
+    groups = ["tmp[1]", "tmp1", "tmp?", "*", "tmp\n", "tim", "other", "xmy1", "a(?>ab", "a.b", "axb", "]1"]
+    frame, pattern = spark.createDataFrame([(group,) for group in groups], "group_id string"), regex_of(glob)
+    found = {row.group_id for row in frame.where(f.col("group_id").rlike(pattern)).collect()}
+    assert found | ({glob} & {*groups}) == {group for group in groups if matches(glob, group)}
+    kept = duckdb.execute(
+        "select g from (select unnest(?) as g) where regexp_matches(g, ?)", [groups, pattern]
+    )
+    assert {group for (group,) in kept.fetchall()} == found
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if name not in IN_MANIFEST])
+def test_both_engines_answer_the_same(spark, store, name):
+    """In the same order, of all groups, of one and of some; at the end and at a moment."""
+    query, busy = QUERIES[name], "duplicate-instance-classic.4"
+    for groups in (None, busy, "*-c*") if query.grouped else (None,):
+        for at in (None, START_MS + 1_500_000) if query.timed else (None,):
+            asked = question(name, groups, at, 200)
+            found = [{**row} for row in sql.rows_of(store, asked)]
+            assert found == [_as_json(row) for row in rows_of(spark, store, asked)], asked
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if name not in IN_MANIFEST])
+def test_the_order_of_rows_leaves_no_choice(store, name):
+    """A marker ends the transactions of many groups, each with an event of the same number."""
+    rows = sql.rows_of(store, question(name, None, None, 0))
+    places = [repr([row[column.lstrip("-")] for column in QUERIES[name].order]) for row in rows]
+    assert len({*places}) == len(rows)
+
+
+def _as_json(row: dict) -> dict:
+    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in row.items()}
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.posting import Posted
-from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.session import spark_context
-from kgroup.pipeline.spark.workers import Fold, Pieces, Read, Shuffle, Work
+from kgroup.pipeline.spark.workers import Fold, Pieces, R, Read, Shuffle, Work
 from kgroup.pipeline.tables.ingest import ROWS, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
@@ -51,7 +50,7 @@ class Disturbed:
     def tasks(self, size: int) -> int:
         return 2
 
-    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold[R], pieces: Pieces, tasks: int, /) -> list[R]:
         disturb = self.disturb
         first, second = (str(self.marks / f"stage-{number}") for number in range(2))
 
@@ -61,7 +60,7 @@ class Disturbed:
             if 0 in mine:
                 disturb(first)
 
-        def folding(rows: Iterator[Posted]) -> Iterator[Row]:
+        def folding(rows: Iterator[Posted]) -> Iterator[R]:
             tasks = set[int]()
 
             def seen() -> Iterator[Posted]:
@@ -75,7 +74,7 @@ class Disturbed:
 
         return self.shuffle(reading, folding, pieces, tasks)
 
-    def each(self, work: Work, count: int) -> list[Row]:
+    def each(self, work: Work[R], count: int) -> list[R]:
         return self.shuffle.each(work, count)
 
 

@@ -9,9 +9,10 @@ pytest.importorskip("pyspark")
 from kgroup.history.replay import At, replay
 from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.history.stats import scan
-from kgroup.pipeline.ask.queries import in_ms, progress, state_at, table
+from kgroup.pipeline.ask.jobs import progress
+from kgroup.pipeline.ask.queries import in_ms, table
 from kgroup.pipeline.ask.replaying import replay_on_spark
-from kgroup.pipeline.ask.spark_views import derived
+from kgroup.pipeline.ask.spark_views import derived, rows_of
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.tables.ingest import ingest
@@ -42,7 +43,7 @@ def test_state_at_a_moment(spark, made, store, share):
         for part, state in story.states
         for place, commit in state.offsets.items()
     }
-    rows = state_at(spark, store, moment).collect()
+    rows = derived(spark, store, "state_at", at_ms=moment).collect()
     found = {(r.part, r.group_id, r.topic, r.partition): (r.offset, r.log_offset) for r in rows}
     assert found == expected and len(found) == len(rows)
 
@@ -63,7 +64,8 @@ def test_one_batch_with_a_wrong_time_freezes_no_state(spark, tmp_path, moment):
     expected = {offset % 4: offset for offset in range(last + 1)}
     story = replay(segment_logs([tmp_path / "in"]), at=None if moment is None else At(time_ms=moment))
     assert {p.partition: c.offset for _, s in story.states for p, c in s.offsets.items()} == expected
-    assert {row.partition: row.offset for row in state_at(spark, store, moment).collect()} == expected
+    found = derived(spark, store, "state_at", at_ms=moment).collect()
+    assert {row.partition: row.offset for row in found} == expected
     at = "null" if moment is None else f"make_timestamp({moment} * 1000)"
     rows = answered(store, f"select s.partition, s.offset from state_at({at}) s").rows
     assert {row["partition"]: row["offset"] for row in rows} == expected
@@ -87,10 +89,12 @@ def test_commit_rates(spark, store):
 
 def test_progress_of_a_group(spark, store):
     """Per partition the last offset of the whole time is that of the state, and every commit is counted."""
-    group = next(r.group_id for r in state_at(spark, store).collect() if r.group_id.startswith("simple"))
-    rows = progress(spark, store, group, 10**9).collect()
-    last = {(r.topic, r.partition): r.offset for r in rows}
-    state = state_at(spark, store).where(f"group_id = '{group}'").collect()
+    group = next(
+        r.group_id for r in derived(spark, store, "state_at").collect() if r.group_id.startswith("simple")
+    )
+    rows = rows_of(spark, store, progress(group, 10**12))
+    last = {(r["topic"], r["partition"]): r["offset"] for r in rows}
+    state = derived(spark, store, "state_at").where(f"group_id = '{group}'").collect()
     assert {(r.topic, r.partition): r.offset for r in state}.items() <= last.items()
     assert len(last) == len(rows)
 
@@ -126,7 +130,7 @@ def test_times_beyond_any_calendar_break_no_question(spark, tmp_path):
     ingest(spark.sparkContext, [tmp_path / "in"], store := Store(tmp_path / "out"))
     (row,) = in_ms(table(spark, store, "commits")).collect()
     assert (row.log_offset, row.ts, row.offset, row.commit_ts) == (0, 2**52, 5, None)
-    assert [found.offset for found in in_ms(state_at(spark, store)).collect()] == [5]
+    assert [found.offset for found in in_ms(derived(spark, store, "state_at")).collect()] == [5]
     (bad,) = store.bad_ranges()
     assert "no such offset or time" in bad[1].reason
     assert [w.commits for w in in_ms(derived(spark, store, "top_writers")).collect()] == [1]

@@ -13,8 +13,9 @@ from jsonschema import validate
 
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
-from kgroup.pipeline.ask.jobs import QUERIES, rows_of
-from kgroup.pipeline.ask.spark_views import views_in_spark
+from kgroup.pipeline.ask import jobs
+from kgroup.pipeline.ask.jobs import QUERIES
+from kgroup.pipeline.ask.spark_views import rows_of, views_in_spark
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
@@ -74,13 +75,24 @@ def test_duckdb_and_spark_answer_alike(session, store, title, question):
     assert plain(session.sql(asked).toArrow()) == by_duckdb.rows
 
 
+def test_coverage_and_runs_are_asked_too(store):
+    """The numbers of `query coverage`, and every run with what it read."""
+    found = answered(store, "select * from coverage").rows
+    assert found == jobs.rows_in_manifest(store, "coverage") and found
+    runs = answered(
+        store, "select run, kind, len(files) as files, ended > timestamp '2020-01-01' as late from runs"
+    )
+    (run,) = runs.rows
+    assert (run["run"], run["kind"], run["late"]) == (1, "run", True) and run["files"] > 1
+
+
 VIEWS = ["members", "rebalances", "top_writers", "commit_rates", "suspicious_commits", "events", "commits"]
 
 
 @pytest.mark.parametrize("name", [*VIEWS, "control", "markers", "batches"])
 def test_a_view_has_the_rows_of_a_query(session, store, name):
     query = QUERIES[name]
-    expected = rows_of(session, store, query, None, None, 0)
+    expected = rows_of(session, store, jobs.question(name, None, None, 0))
     columns = ", ".join(f'"{column}"' for column in query.schema.names)
     found = answered(store, f"select {columns} from {name}").rows
     assert found and sorted(map(repr, found)) == sorted(map(repr, expected))
@@ -115,7 +127,7 @@ def test_state_at_any_moment_is_that_of_a_query(session, store, share):
         store, "select epoch_ms(min(max_ts)) as a, epoch_ms(max(max_ts)) as b from batches"
     ).rows
     at = None if share is None else int(span["a"] + share * (span["b"] - span["a"]))
-    expected = rows_of(session, store, QUERIES["state_at"], None, at, 0)
+    expected = rows_of(session, store, jobs.question("state_at", None, at, 0))
     moment = "null" if at is None else f"make_timestamp({at} * 1000)"
     columns = ", ".join(f's."{name}"' for name in QUERIES["state_at"].schema.names)
     found = answered(store, f"select {columns} from state_at({moment}) s").rows

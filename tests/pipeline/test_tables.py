@@ -29,6 +29,7 @@ from kgroup.pipeline.schemas import TABLES
 from kgroup.pipeline.spark.workers import InProcess, Shuffle
 from kgroup.pipeline.tables import delta, upkeep
 from kgroup.pipeline.tables import record as record_module
+from kgroup.pipeline.tables.manifest import FORMATS
 from kgroup.pipeline.tables.store import KEPT, Store
 from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
@@ -221,10 +222,11 @@ def test_what_another_program_changed_is_not_taken_back(tmp_path, log):
 def test_another_format_is_refused(tmp_path, log, monkeypatch):
     log.grow(0.5)
     with monkeypatch.context() as patch:
-        patch.setattr("kgroup.pipeline.tables.record.FORMAT", 3)
+        patch.setattr("kgroup.pipeline.tables.record.FORMATS", {**FORMATS, "runs": 3})
+        patch.setattr("kgroup.pipeline.tables.record.OLDEST", 3)
         patch.setattr("kgroup.__version__", "9.1")
         run(log, tmp_path / "out")
-    with pytest.raises(ConfigError, match=r"by another version, kgroup 9\.1 \(format 3\)$"):
+    with pytest.raises(ConfigError, match=r"by another version, kgroup 9\.1 \(format 3 of runs\)$"):
         Store(tmp_path / "out")
 
 

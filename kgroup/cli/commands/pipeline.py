@@ -18,7 +18,7 @@ from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
-from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark, opened_sql, opened_store
+from kgroup.cli.inputs.pipeline_session import LOCAL, asked, opened_input, opened_spark, opened_store
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
@@ -28,12 +28,17 @@ from kgroup.errors import StorageError
 from kgroup.pipeline.spark.package import build_package
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.tables.ingest import RunReport, Waiting
+    from kgroup.pipeline.tables.ingest import RunReport
     from kgroup.pipeline.tables.store import Store
 
 _TABLES = typer.Argument(help="Tables filled by `pipeline run`: a folder or a URL.", metavar="TABLES")
 _MASTER = typer.Option(
     "--master", metavar="URL", help="Spark's master: local[4], spark://…, yarn.  [default: local[*]]"
+)
+_ASKED = typer.Option(
+    "--master",
+    metavar="URL",
+    help="Let Spark answer, on this master: local[4], spark://…, yarn.  [default: DuckDB answers, here]",
 )
 _CONF = typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting; repeatable.")
 _REMOTE = typer.Option(
@@ -95,6 +100,7 @@ def run(
     pause = max(0.1, parse_duration(every))
     source = opened_input(env, sources or [], since, storage_option)
     options = storage_options(env, storage_option)
+    Store(out, options).check_free()
     noted = set[str]()
     with opened_spark(env, master, conf, sql=False) as context:
 
@@ -122,18 +128,19 @@ def run(
 
 @dataclass(slots=True)
 class _Notes:
-    """Notes on each run that added something, and on each partition that begins to wait."""
+    """Notes on each run that added something, and on each partition that begins to wait or lacks records."""
 
     env: Env
-    waiting: frozenset["Waiting"] = frozenset()
+    noted: frozenset[str] = frozenset()
 
     def __call__(self, report: "RunReport") -> None:
         if report.run is not None:
             self.env.note(_summary(report))
-        for waiting in report.waiting:
-            if waiting not in self.waiting:
-                self.env.note(str(waiting))
-        self.waiting = frozenset(report.waiting)
+        said = [str(each) for each in (*report.waiting, *report.late)]
+        for text in said:
+            if text not in self.noted:
+                self.env.note(text)
+        self.noted = frozenset(said)
 
 
 def _summary(report: "RunReport") -> str:
@@ -164,6 +171,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
     errors = [ItemError("", b.code, str(b), "what comes before and after it was read") for b in damaged]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
+    errors += [ItemError("", "OFFSET_OUT_OF_RANGE", str(late), _LATE) for late in report.late]
     errors += [
         ItemError("", code_name(error), f"deliveries of share groups: {place}: {error.message}", error.hint)
         for place, error in report.unread
@@ -174,6 +182,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     return Result(data, lines, errors=errors, exit_code=code)
 
 
+_LATE = "read all segments into a new folder to have them; take this one out to leave them missing"
 _WAITING = "run again when the file is whole; if it stays so, remove it: what it lacks counts as missing"
 
 
@@ -190,7 +199,7 @@ _WAITING = "run again when the file is whole; if it stays so, remove it: what it
             "when, why, and how long without an owner",
         ),
         ("kgroup pipeline query top_writers ./tables --limit 10", "who writes most into the topic"),
-        ("kgroup pipeline query coverage ./tables", "what is complete from where; without Spark"),
+        ("kgroup pipeline query coverage ./tables", "what is complete from where"),
     ),
 )
 def query(
@@ -203,38 +212,39 @@ def query(
         option("--at TIME", "The moment that state_at and members show; by default the end, or all."),
     ] = None,
     limit: Annotated[int, option("--limit N", "Print at most this many rows; 0 prints all.", min=0)] = 1000,
-    master: Annotated[str | None, _MASTER] = None,
+    master: Annotated[str | None, _ASKED] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     storage_option: StorageOption = None,
     remote: Annotated[str | None, _REMOTE] = None,
 ) -> ExitCode:
     """Ask the tables: state_at, members, rebalances, top_writers, suspicious_commits, coverage, and others.
 
-    Rows come in a fixed order; a note says if --limit left some out.
+    Rows come in a fixed order; a note says if --limit left some out. DuckDB answers in this process; with
+    --master, --conf or --remote Spark does.
     """
     at_ms = parse_time(at) if at else None
-    store = opened_store(env, tables, storage_option)
-    from kgroup.pipeline.ask.jobs import query_named, rows_in_manifest, rows_of
+    by_spark = bool(master or conf or remote)
+    store = opened_store(env, tables, storage_option, *(("pyspark",) if by_spark else ("duckdb",)))
+    from kgroup.pipeline.ask.jobs import IN_MANIFEST, only_group, query_named, question, rows_in_manifest
 
-    asked = query_named(table, group, at_ms)
-    if asked.make is None:
+    query = query_named(table, group, at_ms)
+    if table in IN_MANIFEST:
         rows = rows_in_manifest(store, table)
     else:
-        with opened_sql(env, master, conf, remote) as spark:
-            rows = rows_of(spark, store, asked, group, at_ms, limit and limit + 1)
+        with asked(env, store, master, conf, remote) as ask:
+            rows = ask(question(table, group, at_ms, limit and limit + 1))
     more = 0 < limit < len(rows)
     if more:
         env.note(f"there are more than {limit} rows; --limit 0 shows all")
-    result = query_result(table, asked.schema, rows[:limit] if more else rows, at_ms, more)
-    unknown = [] if at_ms is None else _unknown_then(store, group, at_ms)
+    result = query_result(table, query.schema, rows[:limit] if more else rows, at_ms, more)
+    unknown = [] if at_ms is None else _unknown_then(store, only_group(group), at_ms)
     code = ExitCode.PARTIAL if unknown else ExitCode.OK
     return show(env, replace(result, errors=unknown, exit_code=code))
 
 
 def _unknown_then(store: "Store", group: str | None, at_ms: int) -> list[ItemError]:
     """Return an error for each partition that the query reads and that begins after the moment."""
-    named = group is not None and not set("*?[") & set(group)
-    parts = store.manifest.parts_of(group) if named and group is not None else None
+    parts = None if group is None else store.manifest.parts_of(group)
     return [
         before_the_log(part, first_offset, first_ms)
         for part, first_offset, first_ms in store.manifest.beginnings()
@@ -275,7 +285,10 @@ def events(
     "pipeline plot",
     examples=(
         ("kgroup pipeline plot orders ./tables --out orders.html", "commit rate and rebalances over time"),
-        ("kgroup pipeline plot orders ./tables --out orders.png -b broker:9092", "with lag, as a picture"),
+        (
+            "kgroup pipeline plot orders ./tables --out orders.png -b broker:9092",
+            "with the distance from the logs' ends, as a picture",
+        ),
     ),
     has_json=False,
 )
@@ -284,18 +297,19 @@ def plot(
     group: Annotated[str, argument("GROUP", "The group.")],
     tables: Annotated[str, _TABLES],
     out: Annotated[Path, option("--out FILE", "What to write: .html or .png.")],
-    master: Annotated[str | None, _MASTER] = None,
+    master: Annotated[str | None, _ASKED] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Draw a group over time: commits, lag, rebalances, members, suspicious commits.
+    """Draw a group over time: commits, rebalances, members, suspicious commits.
 
-    Lag is drawn when a cluster is named (-b, --context or --local): the ends of logs are not in this topic.
+    When a cluster is named (-b, --context or --local), it also draws how far each commit was from the end of
+    its log now: the lag was at most that. The ends of logs are not in this topic.
     """
     write = drawing_for(out)
-    store = opened_store(env, tables, storage_option)
-    with opened_spark(env, master, conf) as spark:
-        shown = draw(spark, store, group, log_ends_of(env))
+    store = opened_store(env, tables, storage_option, *(("pyspark",) if master or conf else ("duckdb",)))
+    with asked(env, store, master, conf) as ask:
+        shown = draw(ask, store, group, log_ends_of(env))
     try:
         write(shown, out)
     except OSError as error:

@@ -1,20 +1,16 @@
 """`kgroup pipeline sql`, and the upkeep of tables, `vacuum`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.locations import StorageOption, storage_options
-from kgroup.cli.inputs.pipeline_session import filled, opened_spark
+from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.views.pipeline_rows import sql_result
 from kgroup.durations import parse_duration
-from kgroup.errors import require_extra
-
-if TYPE_CHECKING:
-    from kgroup.pipeline.tables.store import Store
 
 
 @make(
@@ -39,13 +35,14 @@ def sql(
 ) -> ExitCode:
     """Ask the tables in SQL, without Spark and Java; `kgroup docs sql` answers ten questions of an incident.
 
-    There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
-    commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
+    There are commits, control, markers, batches, bad_ranges, events, deliveries, members, rebalances,
+    top_writers, commit_rates, suspicious_commits, coverage, runs, and state_at(TIME). They can be read, and
+    nothing else.
     """
-    require_extra("sql", "SQL", "duckdb", "deltalake", "pyarrow", "numpy")
+    store = opened_store(env, tables, storage_option, "duckdb")
     from kgroup.pipeline.ask.sql import answered
 
-    answer = answered(_store(env, tables, storage_option), question, limit)
+    answer = answered(store, question, limit)
     if answer.more:
         env.note(f"there are more than {limit} rows; --limit 0 shows all")
     return show(env, sql_result(answer.schema, answer.rows, answer.more))
@@ -69,7 +66,7 @@ def vacuum(
 
     What killed runs have left goes too. Readers of a version that is younger than --keep lose nothing.
     """
-    store = _store(env, tables, storage_option)
+    store = opened_store(env, tables, storage_option)
     from kgroup.pipeline.spark.workers import InProcess, Shuffle
     from kgroup.pipeline.tables.upkeep import vacuum as done
 
@@ -82,10 +79,3 @@ def vacuum(
     data = {"files_before": result.before, "files_after": result.after, "deleted": result.deleted}
     line = f"{result.before} files of rows are {result.after} now; {result.deleted} files were deleted"
     return show(env, Result(data, (line,)))
-
-
-def _store(env: Env, tables: str, options: list[str] | None) -> "Store":
-    require_extra("sql", "reading the pipeline's tables", "deltalake", "pyarrow", "numpy")
-    from kgroup.pipeline.tables.store import Store
-
-    return filled(Store(tables, storage_options(env, options)))

@@ -1,7 +1,7 @@
 """A Spark session for a command: quiet on stdout, a progress bar on a terminal."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,32 @@ from kgroup.cli.env.session import connection_of
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.times import offset_or_time
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, require_extra
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
+    from kgroup.pipeline.ask.jobs import Question
     from kgroup.pipeline.read.inputs import Input, Segments, Since
+    from kgroup.pipeline.schemas import Row
     from kgroup.pipeline.tables.store import Store
 
 LOCAL = "local[*]"
+
+
+@contextmanager
+def asked(
+    env: Env, store: "Store", master: str | None, conf: Sequence[str] | None, remote: str | None = None
+) -> "Iterator[Callable[[Question], list[Row]]]":
+    """Yield what answers questions: DuckDB in this process, or Spark if any of its options is given."""
+    if master is None and not conf and remote is None:
+        from kgroup.pipeline.ask import sql
+
+        yield lambda question: sql.rows_of(store, question)
+        return
+    with opened_sql(env, master, conf, remote) as spark:
+        from kgroup.pipeline.ask import spark_views
+
+        yield lambda question: spark_views.rows_of(spark, store, question)
 
 
 @contextmanager
@@ -102,18 +120,15 @@ def opened_input(
     return Segments.of([found], begin) if isinstance(found, Path) else LiveCluster(found, begin)
 
 
-def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":
-    """Return the tables at a path or URL; raise ConfigError without tables, or without the extra."""
-    from kgroup.pipeline.spark.session import check_installed
+def opened_store(env: Env, tables: str, options: Sequence[str] | None, *needs: str) -> "Store":
+    """Return the tables at a path or URL; raise ConfigError without tables, or without the extra.
 
-    check_installed()
+    `needs` are packages that the question needs, besides those that read tables.
+    """
+    require_extra("sql", "reading the pipeline's tables", *needs, "deltalake", "pyarrow", "numpy")
     from kgroup.pipeline.tables.store import Store
 
-    return filled(Store(tables, storage_options(env, options)))
-
-
-def filled(store: "Store") -> "Store":
-    """Return the same tables; raise ConfigError when there are none."""
+    store = Store(tables, storage_options(env, options))
     if store.empty:
         where = store.place.uri()
         hint = f"kgroup pipeline run SEGMENTS --out {word(where)} makes them"

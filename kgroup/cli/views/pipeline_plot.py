@@ -17,8 +17,11 @@ from kgroup.pipeline.ask.plot import page
 from kgroup.pipeline.ask.timeline import Ends, Span, Timeline, span_seconds, timeline
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.spark.session import SparkSession
+    from kgroup.pipeline.ask.jobs import Question
+    from kgroup.pipeline.schemas import Row
     from kgroup.pipeline.tables.store import Store
+
+    Ask = Callable[[Question], list[Row]]
 
 EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
 
@@ -55,9 +58,9 @@ def log_ends_of(env: Env) -> EndsOf | None:
     return ask
 
 
-def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
+def draw(ask: "Ask", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
     """Return the timeline of a group; raise Failure if the tables hold nothing of it."""
-    from kgroup.pipeline.ask.queries import in_ms, progress
+    from kgroup.pipeline.ask.jobs import progress
     from kgroup.pipeline.ask.story import story_in
 
     story = story_in(store, group)
@@ -67,9 +70,12 @@ def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | No
             ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no record of group {group} in {store.root}"
         )
     seconds = span_seconds(events)
-    rows = in_ms(progress(spark, store, group, seconds)).collect()
-    spans = [Span(r.start, TopicPartition(r.topic, r.partition), r.commits, r.offset) for r in rows]
+    rows = ask(progress(group, seconds * 1000))
+    spans = [
+        Span(r["start"], TopicPartition(r["topic"], r["partition"]), r["commits"], r["offset"]) for r in rows
+    ]
     ends = ends_of({span.place for span in spans}) if ends_of is not None else None
     own = {event.log_partition for event in events}
-    remark = " · ".join(coverage_text(c) for c in story.coverage if c.partition in own)
-    return timeline(group, events, spans, seconds, ends, remark)
+    covered = [c for c in story.coverage if c.partition in own]
+    remark = " · ".join(map(coverage_text, covered))
+    return timeline(group, events, spans, seconds, ends, remark, max(c.last_ms for c in covered))

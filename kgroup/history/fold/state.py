@@ -130,7 +130,7 @@ class GroupState:
         if self.kind != self._composed:
             self.recompose(names)
         elif self._composed == STREAMS:
-            for member_id in touched:
+            for member_id in sorted(touched):
                 put(self.members, member_id, self.streams.member(member_id))
 
     def _replay_share(self, record: GroupRecord, key: ShareKey, names: TopicNames) -> bool:
@@ -155,21 +155,25 @@ class GroupState:
                 self.members.pop(member, None)
 
     def recompose(self, names: TopicNames) -> None:
-        """Make all members again, for a group that changed its kind, or with names learned since."""
-        self._composed = self.kind
+        """Make all members again, for a group that changed its kind, or with names learned since.
+
+        With other names they keep their order: events report members in it, and when names were learned
+        depends on where a run began.
+        """
+        kind = self.kind
+        kept = [*self.members] if kind == self._composed else []
+        self._composed = kind
         self.members = {}
-        if self._composed == CLASSIC and self.classic is not None:
+        if kind == CLASSIC and self.classic is not None:
             self.members = classic_members(self.classic)
-        elif self._composed == CONSUMER:
-            self.members = {
-                m: self._consumer_member(m, names)
-                for m in sorted(self.subscriptions.keys() | self.currents.keys())
-            }
-        elif self._composed == STREAMS:
+        elif kind == CONSUMER:
+            every = self.subscriptions.keys() | self.currents.keys()
+            self.members = {m: self._consumer_member(m, names) for m in kept or sorted(every)}
+        elif kind == STREAMS:
             made = (self.streams.member(m) for m in sorted(self.streams.ids))
             self.members = {member.member_id: member for member in made if member is not None}
-        elif self._composed == SHARE:
-            shared = (self.share.member(m, names) for m in sorted(self.share.ids))
+        elif kind == SHARE:
+            shared = (self.share.member(m, names) for m in kept or sorted(self.share.ids))
             self.members = {member.member_id: member for member in shared if member is not None}
 
     def members_by(self, topics: Mapping[bytes, str]) -> dict[str, RecordedMember]:

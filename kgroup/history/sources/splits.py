@@ -184,6 +184,8 @@ class SplitReader:
     """How far each file was read: the end of the last whole batch."""
     cut: str = ""
     """The file that ends inside a batch, if none of the batches after it was read."""
+    place: tuple[str, int] | None = None
+    """The name of the file, and the byte in it, where the last batch begins that was found."""
     stopped: bool = False
     """Whether batches after that file were skipped, because offsets are missing between."""
 
@@ -241,6 +243,7 @@ class SplitReader:
                 done = _end_at(piece.end, origin, headers, scanner)
                 if headers:
                     self.positions[piece.path] = origin + headers[-1].end
+                    self.place = piece.file.name, origin + headers[-1].position
                 read_to = self.next_offset
                 if fresh := self._fresh(headers):
                     if self.cut and self.split.waits and fresh[0].base_offset > read_to:

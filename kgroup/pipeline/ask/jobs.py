@@ -1,40 +1,31 @@
-"""The tables that can be queried by name, stored and derived, and how a query selects from them."""
+"""The tables that can be queried by name, stored and derived, and the SELECT that a query is.
+
+The same text is asked of DuckDB (`sql`) and of Spark (`spark_views`): what differs is in braces, as in
+`views`.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyspark.sql import functions as f
 
 from kgroup.errors import ConfigError
 from kgroup.pipeline import schemas
-from kgroup.pipeline.ask import queries
-from kgroup.pipeline.ask.spark_views import derived
+from kgroup.pipeline.ask.views import PROGRESS, READS, VIEWS
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.store import Store
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-Make = Callable[["SparkSession", Store, int | None, str | None], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A table by name: its columns, how it is made, and the order of its rows.
-
-    `make` is None for what the manifest holds without Spark; it takes a moment, and a group if one is named.
-    `timed` says whether the table supports moments.
-    """
+    """A table by name: its columns, and the order of its rows; `timed` says whether it supports moments."""
 
     schema: pa.Schema
     order: tuple[str, ...]
-    make: Make | None = None
     timed: bool = False
 
     @property
@@ -43,46 +34,38 @@ class Query:
         return "group_id" in self.schema.names
 
 
-def _kept(name: str) -> Make:
-    return lambda spark, store, _, group: queries.table(spark, store, name, (), group)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A SELECT, the columns it reads of each table (() is all), and the values of its parameters.
 
+    With `group`, it needs only the partitions that may hold that one.
+    """
 
-def _derived(name: str) -> Make:
-    return lambda spark, store, _, group: derived(spark, store, name, group)
-
-
-def _members(spark: SparkSession, store: Store, at_ms: int | None, group: str | None) -> DataFrame:
-    """Return all sessions; with a moment those that it falls into."""
-    found = derived(spark, store, "members", group)
-    if at_ms is None:
-        return found
-    at = f.timestamp_millis(f.lit(at_ms))
-    begun = f.col("joined").isNull() | (f.col("joined") <= at)
-    return found.where(begun & (f.col("left").isNull() | (f.col("left") > at)))
+    text: str
+    reads: Mapping[str, tuple[str, ...]]
+    group: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 _PLACE = ("part", "log_offset")
 QUERIES: Mapping[str, Query] = {
-    "state_at": Query(
-        schemas.STATE_AT,
-        ("group_id", "topic", "partition"),
-        queries.state_at,
-        True,
-    ),
-    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
-    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), _derived("rebalances")),
-    "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), _derived("top_writers")),
-    "commit_rates": Query(schemas.COMMIT_RATES, ("group_id", "start"), _derived("commit_rates")),
-    "suspicious_commits": Query(schemas.EVENTS, (*_PLACE, "seq"), _derived("suspicious_commits")),
+    "state_at": Query(schemas.STATE_AT, ("group_id", "topic", "partition"), timed=True),
+    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE, "member_id"), timed=True),
+    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE)),
+    "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id")),
+    "commit_rates": Query(schemas.COMMIT_RATES, ("group_id", "start")),
+    "suspicious_commits": Query(schemas.EVENTS, (*_PLACE, "group_id", "seq")),
     "coverage": Query(schemas.COVERAGE, ("log_topic", "part")),
     "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
-    "events": Query(schemas.EVENTS, (*_PLACE, "seq"), _kept("events")),
-    "commits": Query(schemas.COMMITS, _PLACE, _kept("commits")),
-    "control": Query(schemas.CONTROL, _PLACE, _kept("control")),
-    "markers": Query(schemas.MARKERS, _PLACE, _kept("markers")),
-    "batches": Query(schemas.BATCHES, _PLACE, _kept("batches")),
-    "deliveries": Query(schemas.DELIVERIES, (*_PLACE, "seq"), _kept("deliveries")),
+    "events": Query(schemas.EVENTS, (*_PLACE, "group_id", "seq")),
+    "commits": Query(schemas.COMMITS, _PLACE),
+    "control": Query(schemas.CONTROL, _PLACE),
+    "markers": Query(schemas.MARKERS, _PLACE),
+    "batches": Query(schemas.BATCHES, _PLACE),
+    "deliveries": Query(schemas.DELIVERIES, (*_PLACE, "seq")),
 }
+IN_MANIFEST = ("coverage", "bad_ranges")
+"""Those whose rows the newest record of a run has."""
 
 
 def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
@@ -98,31 +81,64 @@ def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
     return query
 
 
-def rows_of(
-    spark: SparkSession, store: Store, query: Query, groups: str | None, at_ms: int | None, limit: int
-) -> list[Row]:
-    """Return at most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob."""
-    assert query.make is not None
-    named = groups if groups is not None and not set("*?[") & set(groups) else None
-    found = query.make(spark, store, at_ms, named).select(*query.schema.names)
-    if groups is not None and named is None:
-        # The pattern's literal prefix is compared with the bounds in files; the rest is not.
-        begins = re.split(r"[*?[]", groups, maxsplit=1)[0]
-        found = found.where(f.col("group_id").startswith(begins) & _matches(groups))
-    order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
-    found = queries.in_ms(found.orderBy(*order))
-    return [row.asDict(recursive=True) for row in (found.limit(limit) if limit else found).collect()]
+def question(name: str, groups: str | None, at_ms: int | None, limit: int) -> Question:
+    """Return the question for at most `limit` rows of a table (0: all), in its order; `groups` is a glob.
+
+    A group whose id equals the glob literally matches too, as on any command line.
+    """
+    query, moment = QUERIES[name], moment_of(at_ms)
+    conditions, values = [], dict[str, str]()
+    named = only_group(groups)
+    if groups is not None:
+        values["group"] = groups
+        conditions.append("group_id = {group}" if named else "(group_id = {group} OR {matches})")
+        if named is None:
+            values["glob"] = regex_of(groups)
+    if name == "members" and at_ms is not None:
+        conditions += [
+            f"(t.joined IS NULL OR t.joined <= {moment})",
+            f"(t.left IS NULL OR t.left > {moment})",
+        ]
+    source = f"({VIEWS[name].replace('{moment}', moment)})" if name in VIEWS else f"{{{name}}}"
+    order = ", ".join(
+        f"{n[1:]} DESC NULLS LAST" if n[:1] == "-" else f"t.{n} NULLS FIRST" for n in query.order
+    )
+    columns = ", ".join(f"t.{column}" for column in query.schema.names)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    text = f"SELECT {columns} FROM {source} t{where} ORDER BY {order}{f' LIMIT {limit}' if limit else ''}"
+    return Question(text, READS[name] if name in VIEWS else {name: ()}, named, values)
 
 
-def _matches(glob: str) -> Column:
-    group = f.col("group_id")
-    # As on any command line: a group whose id equals the pattern literally matches too. Java's \Z would let a
-    # line end follow.
-    return (group == glob) | group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
+def only_group(groups: str | None) -> str | None:
+    """Return the one group that a glob can match; None if it may match others."""
+    return None if groups is None or set("*?[") & set(groups) else groups
+
+
+def progress(group: str, span_ms: int) -> Question:
+    """Return the question for a group's commits by span and partition, as `views.PROGRESS` has them."""
+    mine = "(SELECT * FROM {commits} WHERE group_id = {group})"
+    text = PROGRESS.replace("{span_ms}", str(span_ms)).replace("{commits}", mine)
+    return Question(text, READS["progress"], group, {"group": group})
+
+
+def moment_of(at_ms: int | None) -> str:
+    """Return a moment as both engines write one, null for none."""
+    if at_ms is None:
+        return "CAST(NULL AS TIMESTAMP)"
+    return f"timestamp '{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}'"
+
+
+def regex_of(glob: str) -> str:
+    """Return the glob as an expression that Java and RE2 take: without atomic groups and lookaheads."""
+    text = fnmatch.translate(glob).removesuffix("\\Z").removesuffix("\\z")
+    # Outside brackets a literal one is escaped.
+    if "(?>" not in glob or "[" not in glob:
+        text = text.replace("(?>", "(?:")
+    return "^" + text.replace("(?!)", "[^\\x00-\\x{10FFFF}]") + "\\z"
 
 
 def rows_in_manifest(store: Store, name: str) -> list[Row]:
-    """Return the rows of `coverage` and `bad_ranges` from the manifest, without Spark. Times in ms."""
+    """Return the rows of `coverage` and `bad_ranges` from the manifest. Times in ms."""
     bad = store.bad_ranges()
     if name == "bad_ranges":
         return [

@@ -17,25 +17,25 @@ def check_installed() -> None:
 
 
 def write_png(shown: Timeline, path: Path) -> None:
-    """Draw commit rate, lag and the lanes of events, one below the other; OSError if it cannot be written."""
+    """Draw commit rate, distance and the lanes of events, one below the other; OSError if it cannot."""
     check_installed()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 7), layout="constrained")
     FigureCanvasAgg(figure)
-    rate, lag, lanes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 1.5))
+    rate, distance, lanes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 1.5))
     rate.set_title(shown.group, parse_math=False)
     rate.set_ylabel(f"commits in {shown.span_ms // 60_000} min")
     width = shown.span_ms / 86_400_000
     rate.bar(_days(at for at, _ in shown.rates), [n for _, n in shown.rates], width, align="edge")
-    lag.set_title(shown.lag_text, fontsize="small", loc="left", parse_math=False)
-    lag.set_ylabel("records")
+    distance.set_title(shown.distance_text, fontsize="small", loc="left", parse_math=False)
+    distance.set_ylabel("records")
     if shown.behind:
         steps = [*shown.behind, (shown.bounds[1], shown.behind[-1][1])]
-        lag.step(_days(at for at, _ in steps), [n for _, n in steps], where="post")
+        distance.step(_days(at for at, _ in steps), [n for _, n in steps], where="post")
     else:
-        lag.set_yticks([])
+        distance.set_yticks([])
     names = list(LANES)
     for number, name in enumerate(names):
         own = [event for event in shown.events if event.kind in LANES[name]]

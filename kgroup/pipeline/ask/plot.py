@@ -1,4 +1,4 @@
-"""A timeline as a page of its own: commit rate, lag, rebalances, members, events to audit."""
+"""A timeline as a page of its own: commit rate, distance, rebalances, members, events to audit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Points = Sequence[tuple[int, int]]
 def page(shown: Timeline) -> str:
     """Return the page as self-contained HTML; hovering over a mark shows its event."""
     first, last = shown.bounds
-    lag_top = HEIGHT + 50
+    distance_top = HEIGHT + 50
     rate = f"commits in {shown.span_ms // 60_000} min"
     body = []
     for i in range(6):
@@ -30,13 +30,13 @@ def page(shown: Timeline) -> str:
         body.append(f'<text x="{x}" y="{HEIGHT + 16}" text-anchor="middle">{text}</text>')
     body += [
         _curve(shown.rates, rate, 0, shown.span_ms, (first, last), gaps=True),
-        f'<text x="{LEFT}" y="{lag_top + 8}">{escape(shown.lag_text)}</text>',
+        f'<text x="{LEFT}" y="{distance_top + 8}">{escape(shown.distance_text)}</text>',
     ]
-    below = lag_top + 20
+    below = distance_top + 20
     if shown.behind:
         steps = [*shown.behind, (last, shown.behind[-1][1])]
-        body.append(_curve(steps, "records", lag_top, shown.span_ms, (first, last), gaps=False))
-        below = lag_top + HEIGHT + 10
+        body.append(_curve(steps, "records", distance_top, shown.span_ms, (first, last), gaps=False))
+        below = distance_top + HEIGHT + 10
     for number, (lane, kinds) in enumerate(LANES.items()):
         y = below + LANE * number
         body.append(f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{lane}</text>')
@@ -47,7 +47,7 @@ def page(shown: Timeline) -> str:
             body.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
     height = below + 10 + LANE * len(LANES)
     drawing = f'<svg viewBox="0 0 {WIDTH + LEFT + 20} {height}" role="img">{"".join(body)}</svg>'
-    title = f"{escape(shown.group)} · commits, lag, rebalances, members"
+    title = f"{escape(shown.group)} · commits, distance from the logs' ends, rebalances, members"
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
     notes = f"<p>{escape(shown.remark)}</p><p>Times are UTC, as brokers stamped the records.</p>"
     body_text = f"<h1>{title}</h1>{drawing}{notes}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, in_micros, plain
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, may_hold, number_in
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, may_hold, number_in, with_all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,15 +32,13 @@ def table(
     name: str,
     columns: Sequence[str] = (),
     group: str | None = None,
-    cuts: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """Return a table of the store: some columns of `schemas.TABLES`, or all, and the `run` of each row.
 
     `events` include open ones: what the newest records began. With `group`, the rows of that one, or of
-    tables without groups those of the partitions that may hold it. Files that lie entirely at or after the
-    offset in `cuts` of their partition are not read; others may hold such rows.
+    tables without groups those of the partitions that may hold it.
     """
-    found = [_read(spark, store, name, columns, group, cuts)]
+    found = [_read(spark, store, name, columns, group)]
     if name == "events":
         wanted = list(columns or (*TABLES[name].names, "run"))
         needed = dict.fromkeys((*wanted, "part", "group_id", "event", "run"))
@@ -53,16 +51,11 @@ def table(
 
 
 def _read(
-    spark: SparkSession,
-    store: Store,
-    name: str,
-    columns: Sequence[str],
-    group: str | None,
-    cuts: Mapping[int, int] | None = None,
+    spark: SparkSession, store: Store, name: str, columns: Sequence[str], group: str | None
 ) -> DataFrame:
     own = plain(TABLES["events" if name == OPEN_EVENTS else name]).append(pa.field("run", pa.int32()))
     wanted = pa.schema([own.field(column) for column in columns or own.names])
-    names = store.names(name, group, cuts)
+    names = store.names(name, group)
     if not names:
         return spark.createDataFrame([], from_arrow_schema(wanted))
     chosen = group if "group_id" in own.names else None
@@ -104,7 +97,7 @@ class _Fetch:
                     if self.group is None or may_hold(each, (self.group,))
                 ]
                 for found in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
-                    rows = pa.Table.from_batches([found])
+                    rows = with_all_columns(name, pa.Table.from_batches([found]))
                     if self.group is not None:
                         rows = rows.filter(pc.equal(rows.column("group_id"), self.group))
                     part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)
@@ -120,65 +113,3 @@ def in_ms(frame: DataFrame) -> DataFrame:
             for c in frame.schema
         )
     )
-
-
-def state_at(
-    spark: SparkSession, store: Store, time_ms: int | None = None, group: str | None = None
-) -> DataFrame:
-    """Return the committed offset of every group, topic and partition at a moment, or at the end.
-
-    A moment lies after the last batch that is not stamped later, as in `replay-log --at`. Offsets of a
-    transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`, `offset`,
-    `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
-    """
-    keys = ("part", "group_id", "topic", "partition")
-    fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
-    cuts: dict[int, int] = {}
-    if time_ms is not None:
-        in_time = f.col("max_ts") <= f.timestamp_millis(f.lit(time_ms))
-        ends = f.max(f.when(in_time, f.col("last_offset") + 1).otherwise(0))
-        batches = table(spark, store, "batches", ("part", "last_offset", "max_ts"), group)
-        cuts = dict(batches.groupBy("part").agg(ends).collect())
-    columns = (*keys, *fields, "producer_id", "is_tombstone")
-    commits = table(spark, store, "commits", columns, group, cuts)
-    markers = table(spark, store, "markers", (), group, cuts)
-    if cuts:
-        known = spark.createDataFrame(list(cuts.items()), "part int, cut bigint")
-        before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
-        commits = commits.join(known, "part", "left").where(before)
-        markers = markers.join(known, "part", "left").where(before)
-    counted = commits.where("producer_id is null")
-    if store.files("markers", group):
-        counted = counted.select(*keys, "log_offset").unionByName(
-            _committed(commits, markers).select(*keys, "log_offset")
-        )
-    # Two steps: the largest number of a group is found in place; the last row would require a sort.
-    last = counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset"))
-    found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
-    return found.select(*keys, *fields)
-
-
-def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
-    """Return the commits of committed transactions: those whose next marker says so."""
-    ends = markers.select("part", "producer_id", f.col("log_offset").alias("end"), "committed")
-    pending = commits.where("producer_id is not null")
-    joined = pending.join(ends, ["part", "producer_id"]).where("end > log_offset")
-    first = Window.partitionBy("part", "log_offset").orderBy("end")
-    return joined.withColumn("nth", f.row_number().over(first)).where("nth = 1 and committed")
-
-
-def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -> DataFrame:
-    """Return a group's commits by span and partition: `start`, `topic`, `partition`, `commits`, `offset`.
-
-    `offset` is the last one committed in the span; commits of aborted transactions are omitted.
-    """
-    columns = ("part", "ts", "log_offset", "topic", "partition", "offset", "is_tombstone", "producer_id")
-    commits = table(spark, store, "commits", columns, group).where("not is_tombstone")
-    plain_ones = commits.where("producer_id is null")
-    counted = plain_ones.unionByName(
-        _committed(commits, table(spark, store, "markers", (), group)).select(*plain_ones.columns)
-    )
-    found = counted.groupBy(f.window("ts", f"{seconds} seconds").alias("span"), "topic", "partition").agg(
-        f.count("*").alias("commits"), f.max_by("offset", "log_offset").alias("offset")
-    )
-    return found.select(f.col("span.start").alias("start"), "topic", "partition", "commits", "offset")

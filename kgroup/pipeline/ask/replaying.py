@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -13,6 +12,7 @@ from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.read.inputs import Input
+from kgroup.pipeline.spark.scratch import scratch
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 
@@ -28,8 +28,8 @@ def replay_on_spark(
     The folds of the story name the groups that events are about; their states stay where they were folded.
     Needs a place for temporary files that driver and executors share.
     """
-    with tempfile.TemporaryDirectory(prefix="kgroup-replay-") as folder:
-        store = Store(Path(folder))
+    with scratch() as folder:
+        store = Store(folder)
         ingest(context, sources, store, tables=frozenset({"bad_ranges"}), **choice)
         return as_story(store)
 

@@ -7,7 +7,7 @@ and anything but a SELECT is rejected before it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,9 +16,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from kgroup.errors import ConfigError
-from kgroup.pipeline.ask.views import MOMENT, STATE_AT, VIEWS
-from kgroup.pipeline.schemas import TABLES, Row, in_micros, plain
+from kgroup.pipeline.ask.jobs import Question, rows_in_manifest
+from kgroup.pipeline.ask.views import STATE_AT, VIEWS
+from kgroup.pipeline.schemas import COVERAGE, TABLES, Row, in_micros, plain
+from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.record import RUNS
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
@@ -34,7 +37,14 @@ _SHUT = {
     "TimeZone": "UTC",
 }
 _NEWEST = "max(run) OVER (PARTITION BY part, group_id) AS newest"
-_SLOTS = {"longest": "list_max([x.ms FOR x IN unowned])", "place": "(topic, c.partition)"}
+_SLOTS = {
+    "longest": "list_max([x.ms FOR x IN unowned])",
+    "place": "(topic, c.partition)",
+    "moment": "moment",
+    "group": "$group",
+    "matches": "regexp_matches(group_id, $glob)",
+    **{name: name for name in TABLES},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +95,78 @@ def answered(store: Store, question: str, limit: int = 0) -> Answer:
     return Answer(schema, rows[:limit] if more else rows, more)
 
 
+def rows_of(store: Store, asked: Question) -> list[Row]:
+    """Return the rows that answer a question, times in ms."""
+    with opened(store, tuple(asked.reads), asked.group) as connection:
+        found = connection.sql(asked.text.format(**_SLOTS), params=dict(asked.values) or None)
+        rows: list[Row] = in_ms(found.to_arrow_table()).to_pylist()
+        return rows
+
+
 @contextmanager
-def opened(store: Store) -> Iterator[DuckDBPyConnection]:
-    """Yield a connection with the tables, the views, and `state_at(moment)`, without any other access."""
+def opened(
+    store: Store, tables: Sequence[str] = (*TABLES, "coverage", RUNS), group: str | None = None
+) -> Iterator[DuckDBPyConnection]:
+    """Yield a connection with tables, and nothing else of the machine; with all of them, the views too.
+
+    With `group`, of each table only the partitions that may hold it.
+    """
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
         for name, value in _SHUT.items():
             connection.execute(f"SET {name} = '{value}'")
         connection.execute("CREATE MACRO unix_millis(t) AS epoch_ms(t)")
-        for name in TABLES:
-            found = [_dataset(store, name)]
-            if name == "events":
-                found.append(_dataset(store, OPEN_EVENTS))
-            for number, each in enumerate(found):
-                connection.register(f"{name}_{number}", each)
-            columns = ", ".join(f'"{column}"' for column in (*TABLES[name].names, "run"))
-            every = f"SELECT {columns} FROM {name}_0"
-            if len(found) > 1:
-                every += f" UNION ALL SELECT {columns} FROM (SELECT *, {_NEWEST} FROM {name}_1)"
-                every += " WHERE run = newest AND event IS NOT NULL"
-            connection.execute(f"CREATE VIEW {name} AS {every}")
-        for name, query in VIEWS.items():
-            connection.execute(
-                f"CREATE VIEW {name} AS {query.format(**_SLOTS, **{each: each for each in TABLES})}"
-            )
-        connection.execute(f"CREATE MACRO state_at({MOMENT}) AS TABLE {STATE_AT}")
+        for name in tables:
+            _register(connection, store, name, group)
+        if RUNS in tables:
+            for name, query in VIEWS.items():
+                if name != "state_at":
+                    connection.execute(f"CREATE VIEW {name} AS {query.format(**_SLOTS)}")
+            connection.execute(f"CREATE MACRO state_at(moment) AS TABLE {STATE_AT.format(**_SLOTS)}")
         connection.execute("SET lock_configuration = true")
         yield connection
 
 
-def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
+def _register(connection: DuckDBPyConnection, store: Store, name: str, group: str | None) -> None:
+    """Make a table one of the connection's, under its name."""
+    if name == "coverage":
+        rows = rows_in_manifest(store, name)
+        plain_rows = pa.Table.from_pylist(rows, schema=COVERAGE)
+        connection.register(name, plain_rows.cast(in_micros(COVERAGE)))
+        return
+    found = [_dataset(store, name, group)]
+    if name == "events":
+        found.append(_dataset(store, OPEN_EVENTS, group))
+    for number, each in enumerate(found):
+        connection.register(f"{name}_{number}", each)
+    names = RUNS_SCHEMA.names if name == RUNS else (*TABLES[name].names, "run")
+    columns = ", ".join(f'"{column}"' for column in names)
+    every = f"SELECT {columns} FROM {name}_0"
+    if len(found) > 1:
+        every += f" UNION ALL SELECT {columns} FROM (SELECT *, {_NEWEST} FROM {name}_1)"
+        every += " WHERE run = newest AND event IS NOT NULL"
+    connection.execute(f"CREATE VIEW {name} AS {every}")
+
+
+def _dataset(store: Store, name: str, group: str | None) -> ds.Dataset | pa.Table:
     """Return a table's files as DuckDB scans them: it does not read unused columns and days."""
-    kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
-    schema = in_micros(kept).append(pa.field("run", pa.int32()))
-    names = store.names(name)
-    if not names:
+    if name == RUNS:
+        schema = in_micros(RUNS_SCHEMA)
+    else:
+        kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
+        schema = in_micros(kept).append(pa.field("run", pa.int32()))
+    # Before the first run there are no tables.
+    if store.empty or name != RUNS and not store.names(name, group):
         return schema.empty_table()
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
-    return table.to_pyarrow_dataset()
+    found = table.to_pyarrow_dataset()
+    if (parts := store.parts_with(name, group)) is not None:
+        found = found.filter(ds.field("part").isin(sorted(parts)))
+    # What an older kgroup did not write is null.
+    lacks = [field for field in schema if field.name not in found.schema.names]
+    return found.replace_schema(pa.schema([*found.schema, *lacks])) if lacks else found
 
 
 @contextmanager

@@ -45,7 +45,8 @@ class Timeline:
     """A group's events, commits by span of `span_ms`, and distance from the logs' ends; times in ms.
 
     `behind` counts, span by span, the records between the last commit and the end of the log at `ends_ms`,
-    over all partitions committed so far: at that moment it is the lag, before it an upper bound.
+    over all partitions committed so far: an upper bound of the lag. `read_ms` is when the last record was
+    written that the tables hold: they know no commit after it.
     """
 
     group: str
@@ -55,6 +56,7 @@ class Timeline:
     behind: Sequence[tuple[int, int]]
     ends_ms: int | None
     remark: str
+    read_ms: int
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -66,14 +68,17 @@ class Timeline:
         return min(times, default=0), max(times, default=1)
 
     @property
-    def lag_text(self) -> str:
-        """What the curve of lag shows, or why there is none."""
+    def distance_text(self) -> str:
+        """What the curve of distances shows, or why there is none."""
         if self.ends_ms is None:
-            return "lag needs the ends of the logs, which are not in this topic: name the cluster with -b"
+            return "the ends of the logs are not in this topic: name the cluster with -b for the distance"
         when = datetime.fromtimestamp(self.ends_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         if not self.behind:
             return f"no partition of the group had a log at {when}"
-        return f"records up to the logs' ends of {when}: there it is the lag, before it an upper bound"
+        text = f"records from each commit to the end of its log at {when}: the lag was at most that"
+        if (age := self.ends_ms - self.read_ms) >= 1000 and self.read_ms >= 0:
+            text += f"; the tables know no commit of the last {duration_text(age)} before it"
+        return text
 
 
 def span_seconds(events: Iterable[Event]) -> int:
@@ -90,6 +95,7 @@ def timeline(
     seconds: int,
     ends: Ends | None = None,
     remark: str = "",
+    read_ms: int = -1,
 ) -> Timeline:
     """Return the data of the pictures; `spans` in any order, `events` of other groups are omitted."""
     own = [event for event in events if event.group == group]
@@ -105,7 +111,7 @@ def timeline(
         if at and ends is not None:
             behind.append((start, sum(max(0, ends.offsets[place] - offset) for place, offset in at.items())))
     ends_ms = None if ends is None else ends.at_ms
-    return Timeline(group, own, seconds * 1000, sorted(rates.items()), behind, ends_ms, remark)
+    return Timeline(group, own, seconds * 1000, sorted(rates.items()), behind, ends_ms, remark, read_ms)
 
 
 def line_of(event: Event) -> str:

@@ -1,8 +1,8 @@
 """The derived tables as SQL for both DuckDB and Spark, over the stored ones.
 
 Braces stand for what differs: `longest` is the longest time in a list of `unowned`, `place` a topic and its
-partition as one value; the tables that are read are in braces too. Both support `unix_millis`, DuckDB by a
-macro.
+partition as one value, `moment` a timestamp; the tables that are read are in braces too. Both support
+`unix_millis`, DuckDB by a macro.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ from collections.abc import Mapping
 
 from kgroup.history.fold.events import Kind
 
-MOMENT = "moment"
-"""The parameter of `STATE_AT`: a timestamp; null is the end."""
-
-STATE_AT = f"""
-WITH cuts AS (
-  SELECT part, max(last_offset) AS cut FROM batches WHERE {MOMENT} IS NULL OR max_ts <= {MOMENT} GROUP BY part
-), seen AS (
-  SELECT c.* FROM commits c JOIN cuts ON cuts.part = c.part WHERE c.log_offset <= cut
-), ends AS (
-  SELECT m.* FROM markers m JOIN cuts ON cuts.part = m.part WHERE m.log_offset <= cut
-), ended AS (
-  SELECT s.part, s.group_id, s.topic, s.partition, s.log_offset, e.committed,
+_COUNTED = """
+ended AS (
+  SELECT s.*, e.committed,
     row_number() OVER (PARTITION BY s.part, s.log_offset ORDER BY e.log_offset) AS nth
   FROM seen s JOIN ends e ON e.part = s.part AND e.producer_id = s.producer_id AND e.log_offset > s.log_offset
 ), counted AS (
-  SELECT part, group_id, topic, seen.partition, log_offset FROM seen WHERE producer_id IS NULL
+  SELECT part, log_offset, group_id, topic, seen.partition, seen.offset, ts, is_tombstone
+  FROM seen WHERE producer_id IS NULL
   UNION ALL
-  SELECT part, group_id, topic, ended.partition, log_offset FROM ended WHERE nth = 1 AND committed
-), newest AS (
+  SELECT part, log_offset, group_id, topic, ended.partition, ended.offset, ts, is_tombstone
+  FROM ended WHERE nth = 1 AND committed
+)"""
+"""The commits that count among those in `seen`: of a transaction, if its next marker in `ends` says so."""
+
+STATE_AT = f"""
+WITH cuts AS (
+  SELECT part, max(last_offset) AS cut FROM {{batches}} b
+  WHERE {{moment}} IS NULL OR max_ts <= {{moment}} GROUP BY part
+), seen AS (
+  SELECT c.* FROM {{commits}} c JOIN cuts ON cuts.part = c.part WHERE c.log_offset <= cut
+), ends AS (
+  SELECT m.* FROM {{markers}} m JOIN cuts ON cuts.part = m.part WHERE m.log_offset <= cut
+), {_COUNTED}, newest AS (
   SELECT part, group_id, topic, counted.partition, max(log_offset) AS log_offset
   FROM counted GROUP BY part, group_id, topic, counted.partition
 )
@@ -38,6 +42,19 @@ SELECT s.part, s.log_offset, s.group_id, s.topic, s.partition, s.offset, s.leade
 FROM seen s JOIN newest n ON n.part = s.part AND n.log_offset = s.log_offset
 WHERE NOT s.is_tombstone
 """
+"""The committed offsets at `moment`, a timestamp; null is the end.
+
+A moment lies after the last batch that is not stamped later, as in `replay-log --at`.
+"""
+
+PROGRESS = f"""
+WITH seen AS (SELECT c.* FROM {{commits}} c WHERE NOT is_tombstone),
+ends AS (SELECT m.* FROM {{markers}} m), {_COUNTED}
+SELECT CAST(floor(unix_millis(ts) / {{span_ms}}) AS BIGINT) * {{span_ms}} AS start, topic, counted.partition,
+  count(*) AS commits, max_by(counted.offset, log_offset) AS offset
+FROM counted GROUP BY 1, 2, 3
+"""
+"""The commits by span of `span_ms` (from `start`, in ms) and partition, and the last offset of each."""
 
 _STARTS = f"'{Kind.MEMBER_JOINED}', '{Kind.MEMBER_REPLACED}'"
 _ENDS = f"'{Kind.MEMBER_LEFT_FOR_NOW}', '{Kind.MEMBER_LEFT_OR_EXPIRED}'"
@@ -137,20 +154,38 @@ FROM {commits} c WHERE NOT is_tombstone GROUP BY group_id, date_trunc('minute', 
 """
 
 VIEWS: Mapping[str, str] = {
+    "state_at": STATE_AT,
     "members": _MEMBERS,
     "rebalances": _REBALANCES,
     "top_writers": _TOP_WRITERS,
     "commit_rates": _COMMIT_RATES,
     "suspicious_commits": "SELECT * FROM {events} WHERE suspicious",
 }
-"""Views by name, each over the stored tables."""
+"""Views by name, each over the stored tables; `state_at` is one for each moment."""
 _STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")
 _WRITTEN = ("group_id", "bytes", "is_tombstone", "ts")
+_COMMIT = (
+    "part",
+    "log_offset",
+    "ts",
+    "group_id",
+    "topic",
+    "partition",
+    "offset",
+    "is_tombstone",
+    "producer_id",
+)
 READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "state_at": {
+        "batches": ("part", "last_offset", "max_ts"),
+        "commits": (*_COMMIT, "leader_epoch", "metadata", "commit_ts"),
+        "markers": (),
+    },
+    "progress": {"commits": _COMMIT, "markers": ()},
     "members": {"events": (*_STEP, "member_id", "instance_id", "protocol")},
     "rebalances": {"events": (*_STEP, "end_ts", "unowned")},
     "top_writers": {"commits": _WRITTEN, "control": _WRITTEN},
     "commit_rates": {"commits": ("group_id", "ts", "topic", "partition", "is_tombstone")},
     "suspicious_commits": {"events": ()},
 }
-"""The tables that each view reads, with the columns it needs of them; () is all."""
+"""The tables that each text reads, with the columns it needs of them; () is all."""

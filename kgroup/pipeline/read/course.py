@@ -24,6 +24,7 @@ class Course:
 
     @classmethod
     def of(cls, span: Row) -> Course:
+        """Return that of a span as a store keeps it."""
         return cls(*(span[name] for name in cls.__slots__))
 
     def follow(self, following: Course, first_ms: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
@@ -28,9 +28,13 @@ from kgroup.history.sources.logs import (
     topic_names_near,
 )
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
+from kgroup.pipeline.read.places import resumed
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 
+Places: TypeAlias = Mapping[int, tuple[str, int]]
+"""By partition, the segment and the byte in it where the batch begins that was read last."""
+NO_PLACES: Places = {}
 RECORD_BYTES = 100
 """Approximate size of a commit in the log: that many bytes of a live partition count as one offset."""
 
@@ -85,9 +89,16 @@ class Input(Protocol):
         ...
 
     def plan(
-        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+        self,
+        split_bytes: int,
+        after: Mapping[int, int],
+        whole: frozenset[int] = frozenset(),
+        places: Places = NO_PLACES,
     ) -> list[Split]:
-        """Return the splits with what follows `after` (the last log offset read, by partition)."""
+        """Return the splits with what follows `after` (the last log offset read, by partition).
+
+        `places` are where the last batches that were read begin.
+        """
         ...
 
     def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
@@ -155,14 +166,18 @@ class Segments:
         return len(self.logs)
 
     def plan(
-        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+        self,
+        split_bytes: int,
+        after: Mapping[int, int],
+        whole: frozenset[int] = frozenset(),
+        places: Places = NO_PLACES,
     ) -> list[Split]:
         logs = self.logs
         begun = dict(after)
         if self.since is not None:
             new = [log for log in logs if log.partition not in after]
             begun |= {log.partition: _start(log, self.since) - 1 for log in new}
-        return plan_splits(logs, split_bytes, begun, whole)
+        return resumed(plan_splits(logs, split_bytes, begun, whole), places)
 
     def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
         logs = state_logs_of(self._look())
@@ -245,7 +260,11 @@ class LiveCluster:
             return len(topic.partitions)
 
     def plan(
-        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+        self,
+        split_bytes: int,
+        after: Mapping[int, int],
+        whole: frozenset[int] = frozenset(),
+        places: Places = NO_PLACES,
     ) -> list[Split]:
         splits: list[Split] = []
         with live_topic(self.connection) as topic:
@@ -253,6 +272,10 @@ class LiveCluster:
                 first, end = self.bounds(topic, part)
                 if part in after:
                     first = after[part] + 1
+                if first > end:
+                    text = f"partition {part} of the topic ends at offset {end}, and {first - 1} was read"
+                    hint = "it was created again, or has lost records: read it into a new folder"
+                    raise StorageError(text, hint)
                 step = end if part in whole else max(1, split_bytes // RECORD_BYTES)
                 splits += self.shares(part, first, end, step)
         return splits

@@ -18,7 +18,6 @@ from kgroup.domain import ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import CommitRun, Gap, GroupRecord, Item, Marker, Packed, PendingCommit, packed
 from kgroup.pipeline.read.course import Course
-from kgroup.pipeline.schemas import Row
 from kgroup.protocol.group_records import ConsumerGroupPartitionMetadataValue
 from kgroup.protocol.share_records import ShareKey
 
@@ -113,7 +112,13 @@ class Edge(NamedTuple):
     ends: tuple[Ended, ...] = ()
 
 
-Said: TypeAlias = Packed | Edge | dict[str, str] | Row
+class Report:
+    """What a task reports to the driver."""
+
+    __slots__ = ()
+
+
+Said: TypeAlias = Packed | Edge | dict[str, str] | Report
 Posted: TypeAlias = tuple[Address, tuple[int, Said]]
 """A row: its address, how many gaps of the split lie before it, and its content."""
 

@@ -47,6 +47,10 @@ class SplitSummary:
     names: dict[str, str] = field(default_factory=dict)
     """Topic ids (as text) with the names in commits."""
 
+    @property
+    def course(self) -> Course:
+        return Course(self.first_offset, self.last_offset, self.missing, self.gaps, self.gap_end, self.gap_ms)
+
 
 class SplitRows:
     """Everything in one split. `tables` yields it chunk by chunk; `summary` is complete afterwards.
@@ -152,15 +156,7 @@ class SplitRows:
         summary = self.summary
         if summary is None or self._post is None:
             return None
-        counts = (
-            summary.first_offset,
-            summary.last_offset,
-            summary.missing,
-            summary.gaps,
-            summary.gap_end,
-            summary.gap_ms,
-        )
-        return Edge(summary.number, Course(*counts), summary.first_ms, self._post.ends)
+        return Edge(summary.number, summary.course, summary.first_ms, self._post.ends)
 
     def _undecodable(self, offset: int, reason: str) -> None:
         """Note once that something at this log offset does not decode."""

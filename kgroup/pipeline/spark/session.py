@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kgroup.errors import ConfigError, KgroupError, require_extra
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
+from kgroup.pipeline.spark.scratch import LOG, scratch, sweep
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -105,26 +104,20 @@ def spark_context(
         if not any((folder / "yarn-site.xml").is_file() for folder in folders):
             where = " and ".join(map(str, folders))
             raise ConfigError(f"there is no yarn-site.xml in {where}", f"{_HADOOP[0]} must name its folder")
-    scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
-    log = scratch / "spark.log"
-    failed = False
-    context = None
-    try:
-        with _environment(java_home(os.environ, scratch), python_of(settings or {})):
-            context = _started(master, settings or {}, scratch, log, java_options)
-        with _raised_as_one_sentence(log), _quiet_logging(), _watched(context, watch):
-            yield context
-    except Exception as error:
-        failed = isinstance(error, SparkFailed) or not isinstance(error, KgroupError)
-        raise
-    finally:
-        _stop(context)
-        if failed and log.exists():
-            for path in scratch.iterdir():
-                if path != log:
-                    shutil.rmtree(path, ignore_errors=True)
-        else:
-            shutil.rmtree(scratch, ignore_errors=True)
+    sweep()
+    with scratch(_leaves_a_log) as folder:
+        log, context = folder / LOG, None
+        try:
+            with _environment(java_home(os.environ, folder), python_of(settings or {})):
+                context = _started(master, settings or {}, folder, log, java_options)
+            with _raised_as_one_sentence(log), _quiet_logging(), _watched(context, watch):
+                yield context
+        finally:
+            _stop(context)
+
+
+def _leaves_a_log(error: Exception) -> bool:
+    return isinstance(error, SparkFailed) or not isinstance(error, KgroupError)
 
 
 def python_of(settings: Mapping[str, str]) -> str:
@@ -158,15 +151,15 @@ def _environment(home: Path, python: str) -> Iterator[None]:
 
 
 def _started(
-    master: str, settings: Mapping[str, str], scratch: Path, log: Path, java_options: str
+    master: str, settings: Mapping[str, str], folder: Path, log: Path, java_options: str
 ) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
-    config = scratch / "log4j2.properties"
+    config = folder / "log4j2.properties"
     config.write_text(_LOG4J.format(log=log), encoding="utf-8")
     local = {
-        "spark.local.dir": str(scratch / "local"),
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={config.as_uri()} {java_options}",
         "spark.pyspark.python": sys.executable,
     }
@@ -177,7 +170,7 @@ def _started(
     with _stderr_to(log), _ended_if_cut_short(), _raised_as_one_sentence(log):
         context = SparkContext(conf=conf)
     if not is_local(master):
-        context.addPyFile(str(build_package(scratch / "kgroup.zip")))
+        context.addPyFile(str(build_package(folder / "kgroup.zip")))
     return context
 
 
@@ -214,7 +207,14 @@ def _raised_as_one_sentence(log: Path) -> Iterator[None]:
     except Exception as error:
         if not is_spark(error):
             raise
-        raise SparkFailed(f"Spark: {first_line(error)}", f"its log is {log}") from error
+        text, hint = f"Spark: {first_line(error)}", f"its log is {log}"
+        if _own_lines(error):
+            if _DISK_FULL in text:
+                hint = f"free some space there, or write elsewhere: the tables are as before; {hint}"
+        elif _is_disk_full(error, log):
+            text = f"there is no space left on the disk where Spark keeps what it sorts: {log.parent}"
+            hint = f"free some, or name another folder: TMPDIR=DIR, or --conf spark.local.dir=DIR; {hint}"
+        raise SparkFailed(text, hint) from error
 
 
 @contextmanager
@@ -305,8 +305,31 @@ def is_spark(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("pyspark", "py4j")
 
 
+_DISK_FULL = "No space left on device"
+_LOG_BYTES = 1 << 20
+
+
+def _is_disk_full(error: Exception, log: Path) -> bool:
+    """Return whether a full disk is the cause: Spark often says so only at the end of its log."""
+    if _DISK_FULL in str(error):
+        return True
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_BYTES))
+        return _DISK_FULL.encode() in file.read()
+    return False
+
+
+def _own_lines(error: Exception) -> list[str]:
+    """Return what kgroup says in an error of Spark's, which has the traceback of a task."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return [line.partition(": ")[2] for line in lines if line.startswith("kgroup.errors.")]
+
+
 def first_line(error: Exception) -> str:
-    """Return the text for an error of Spark's: kgroup's own words in it, or else its beginning."""
+    """Return the text for an error of Spark's: kgroup's own words in it, or else what Spark says first."""
+    if ours := _own_lines(error):
+        return ours[-1]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("kgroup.errors.")]
-    return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else type(error).__name__)
+    # The first line of a call into the JVM names the call, the second why it failed.
+    reasons = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return (reasons or lines or [type(error).__name__])[0].removeprefix(": ")

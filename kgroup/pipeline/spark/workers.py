@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import kgroup
 from kgroup.history.built import COMPILED, LOOPS, runs_as
 from kgroup.pipeline.read.posting import Posted
-from kgroup.pipeline.schemas import Row
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+R = TypeVar("R")
 Read: TypeAlias = Callable[[Iterator[int]], Iterator[Posted]]
-Fold: TypeAlias = Callable[[Iterator[Posted]], Iterator[Row]]
-Work: TypeAlias = Callable[[int], Row]
+Fold: TypeAlias = Callable[[Iterator[Posted]], Iterator[R]]
+Work: TypeAlias = Callable[[int], R]
 Pieces: TypeAlias = Sequence[Sequence[int]]
 """What is read, by number: one task per piece."""
 _SHARE_BYTES = 8 << 20
@@ -54,14 +54,14 @@ class Move(Protocol):
         """Return how many tasks may fold that many bytes of the log."""
         ...
 
-    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold[R], pieces: Pieces, tasks: int, /) -> list[R]:
         """Return what the folds yield, in any order.
 
         `read` receives the numbers of a piece; `fold` receives the rows of its task, by address.
         """
         ...
 
-    def each(self, work: Work, count: int) -> list[Row]:
+    def each(self, work: Work[R], count: int) -> list[R]:
         """Return what `work` returns of each number below `count`, in their order."""
         ...
 
@@ -75,13 +75,13 @@ class Shuffle:
     def tasks(self, size: int) -> int:
         return max(1, min(2 * self._context.defaultParallelism, -(-size // _SHARE_BYTES)))
 
-    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold[R], pieces: Pieces, tasks: int, /) -> list[R]:
         numbers = self._context.parallelize(pieces, len(pieces))
         rows = numbers.mapPartitions(lambda own: read(chain.from_iterable(own)))
         moved = rows.repartitionAndSortWithinPartitions(tasks, lambda address: address[0])
         return moved.mapPartitions(lambda own: fold(iter(own))).collect()
 
-    def each(self, work: Work, count: int) -> list[Row]:
+    def each(self, work: Work[R], count: int) -> list[R]:
         return self._context.parallelize(range(count), count).map(work).collect() if count else []
 
 
@@ -94,10 +94,10 @@ class InProcess:
     def tasks(self, size: int) -> int:
         return self._tasks
 
-    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold[R], pieces: Pieces, tasks: int, /) -> list[R]:
         moved = sorted(chain.from_iterable(map(read, map(iter, pieces))), key=lambda row: row[0])
         of_tasks = ([row for row in moved if row[0][0] == task] for task in range(tasks))
         return [row for own in of_tasks for row in fold(iter(own))]
 
-    def each(self, work: Work, count: int) -> list[Row]:
+    def each(self, work: Work[R], count: int) -> list[R]:
         return list(map(work, range(count)))

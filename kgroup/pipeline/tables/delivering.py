@@ -26,6 +26,7 @@ from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move
 from kgroup.pipeline.tables.manifest import bad_in, stopped_at
 from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.reports import StateRead
 from kgroup.pipeline.tables.store import DELIVERIES, Run
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
@@ -53,7 +54,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class ReadDeliveries:
-    """Reads a partition by its number and writes its rows; returns a row for the driver. Runs on an executor.
+    """Reads a partition by its number and writes its rows. Runs on an executor.
 
     `known` are the rows of the run before.
     """
@@ -66,7 +67,7 @@ class ReadDeliveries:
     known: Mapping[int, Row]
     logs: Sequence[StateLog]
 
-    def __call__(self, number: int) -> Row:
+    def __call__(self, number: int) -> StateRead:
         part = self.logs[number].partition
         try:
             with self.logs[number].opened() as log:
@@ -82,7 +83,7 @@ class ReadDeliveries:
                 events = in_order(reader.advance())
                 kept = reader.kept
                 if kept is None:
-                    return {"part": part, "failure": log.failure}
+                    return StateRead(part, log.failure)
                 with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
                     writer.write(DELIVERIES, delivery_rows(events))
                 bad = [asdict(each) for each in log.bad]
@@ -96,10 +97,9 @@ class ReadDeliveries:
                     "state": kept_deliveries().encode(kept),
                     "bad": bad,
                 }
-                files = [asdict(file) for file in writer.files]
-                return {"part": part, "failure": log.failure, "state": state, "files": files}
+                return StateRead(part, log.failure, state, writer.files)
         except KgroupError as error:
-            return {"part": part, "failure": error}
+            return StateRead(part, error)
 
 
 def deliver(
@@ -123,16 +123,15 @@ def deliver(
     done.found = True
     read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
     results = move.each(read, len(found.logs))
-    failures = [*found.unread, *((row["part"], row["failure"]) for row in results if row["failure"])]
+    failures = [*found.unread, *((each.part, each.failure) for each in results if each.failure)]
     done.unread += [
         (f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=itemgetter(0))
     ]
-    for row in results:
-        done.files += [TableFile(**file) for file in row.get("files", ())]
-        state = row.get("state")
-        if state is not None:
-            done.news = done.news or state != known.get(row["part"])
-            known[row["part"]] = state
+    for each in results:
+        done.files += each.files
+        if each.state is not None:
+            done.news = done.news or each.state != known.get(each.part)
+            known[each.part] = each.state
     return done
 
 

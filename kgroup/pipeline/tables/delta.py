@@ -54,11 +54,10 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
         return found
     days = ["date"] if table in DATED else []
     folders = [name for name in ("part",) if name in schema.names]
-    fields = [*plain(schema), *(pa.field(name, pa.date32()) for name in days)]
     with failures(place, table):
         return DeltaTable.create(
             place.uri(table),
-            pa.schema([f.with_metadata({"comment": comment_of(table, f.name)}) for f in fields]),
+            pa.schema(_fields(table, [*schema, *(pa.field(name, pa.date32()) for name in days)])),
             mode="ignore",
             partition_by=folders + days,
             name=f"{_OURS} {table}",
@@ -69,6 +68,27 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
             storage_options=_options(place),
             commit_properties=_said("made"),
         )
+
+
+def _fields(table: str, columns: Sequence[pa.Field]) -> list[pa.Field]:
+    """Return the columns as a table has them, with their comments."""
+    shown = plain(pa.schema(columns))
+    return [field.with_metadata({"comment": comment_of(table, field.name)}) for field in shown]
+
+
+def widened(place: Place, name: str, table: DeltaTable, schema: pa.Schema) -> int:
+    """Add the columns that an older kgroup did not write, empty in its rows; return the table's version."""
+    from deltalake.schema import Schema
+
+    known = {field.name for field in table.schema().fields}
+    if new := [field for field in schema if field.name not in known]:
+        with failures(place, name):
+            table.alter.add_columns(
+                Schema.from_arrow(pa.schema(_fields(name, new))).fields,
+                commit_properties=_said("columns added"),
+                post_commithook_properties=_log_kept(),
+            )
+    return table.version()
 
 
 def is_ours(table: DeltaTable) -> bool:

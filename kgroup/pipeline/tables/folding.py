@@ -10,7 +10,7 @@ import gc
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -22,12 +22,24 @@ from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import Gap, Item, Packed, Places, unpacked
 from kgroup.pipeline.read.commits import full
 from kgroup.pipeline.read.course import Course
-from kgroup.pipeline.read.posting import EDGE, REPORT, Edge, Ended, Posted, Said, Shares, first_place, hash_of
+from kgroup.pipeline.read.posting import (
+    EDGE,
+    REPORT,
+    Edge,
+    Ended,
+    Posted,
+    Report,
+    Said,
+    Shares,
+    first_place,
+    hash_of,
+)
 from kgroup.pipeline.schemas import EVENTS, FOLDS, Row
 from kgroup.pipeline.tables.left import Left, StateFile
 from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.reports import NamesLearned, ShareFolded
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE
-from kgroup.pipeline.tables.writing import TableWriter
+from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 _FLUSH = 5_000
 _FLUSH_BYTES = 1 << 20
@@ -82,7 +94,7 @@ class _Rows:
         """Yield place, gaps in its split before it, and content of each item of a group, if it is next."""
         while self._next is not None and self._next[0][2:5] == (part, share, group):
             address, (gaps, said) = self._next
-            assert not isinstance(said, (Edge, dict))
+            assert not isinstance(said, (Edge, dict, Report))
             yield address[5], gaps, said
             self._next = next(self._rows, None)
 
@@ -104,11 +116,11 @@ class FoldShares:
     courses: Mapping[int, Course]
     states: Mapping[int, Sequence[StateFile]]
 
-    def __call__(self, posted: Iterator[Posted]) -> Iterator[Row]:
+    def __call__(self, posted: Iterator[Posted]) -> Iterator[Report]:
         gc.disable()  # very many objects and no cycles
         try:
             rows = _Rows(posted)
-            yield from (report for _, report in rows.of_kind(REPORT) if isinstance(report, dict))
+            yield from (report for _, report in rows.of_kind(REPORT) if isinstance(report, Report))
             learned, logs = dict[str, str](), dict[int, Log]()
             for part, message in rows.of_kind(EDGE):
                 if isinstance(message, dict):
@@ -122,9 +134,9 @@ class FoldShares:
                 for share, task in enumerate(self.shares.of[part]):
                     if task == rows.task:
                         files = _ShareFold(self, part, share, log, names)(rows)
-                        yield {"files": files, "part": part, "digest": log.digest}
+                        yield ShareFolded(part, log.digest, files)
             if rows.task == 0:
-                yield {"names": learned}
+                yield NamesLearned(learned)
         finally:
             gc.enable()
 
@@ -153,8 +165,8 @@ class _ShareFold:
         self._states: list[tuple[int, str, bool, bytes]] = []
         self._kept_bytes = 0
 
-    def __call__(self, rows: _Rows) -> list[Row]:
-        """Fold the share's `rows`; return its files as plain values."""
+    def __call__(self, rows: _Rows) -> list[TableFile]:
+        """Fold the share's `rows`; return its files."""
         with self.writer:
             hashes = self.task.shares.range(self.part, self.share)
             left = Left(self.task.place, self.task.states.get(self.part, ()), *hashes)
@@ -173,7 +185,7 @@ class _ShareFold:
                     ahead = next(due, None)
                 self._group(name, rows.items(self.part, self.share, name), left)
             self._flush()
-        return [asdict(file) for file in self.writer.files]
+        return self.writer.files
 
     def _group(self, name: str, items: Iterator[tuple[int, int, Packed]], left: Left) -> None:
         before = left.kept(name, self.part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,6 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.errors import KgroupError, StorageChanged
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
-from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.inputs import Input, Segments
 from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, planned, to_tasks
 from kgroup.pipeline.read.rows import SplitRows
@@ -21,8 +21,12 @@ from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
 from kgroup.pipeline.tables.delivering import Delivered, deliver
 from kgroup.pipeline.tables.folding import FoldShares, digest
+from kgroup.pipeline.tables.late import Late, late_segments
 from kgroup.pipeline.tables.left import StateFile
+from kgroup.pipeline.tables.manifest import FOLDED, FORMATS
 from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.refolding import StoredSplit, stored_splits
+from kgroup.pipeline.tables.reports import NamesLearned, ShareFolded, SplitRead
 from kgroup.pipeline.tables.store import BY_GROUP, DELIVERIES, STATE, Run, Store, number_in
 from kgroup.pipeline.tables.upkeep import kept_small
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
@@ -53,7 +57,8 @@ class RunReport:
     """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
 
     `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a truncated file
-    with others after it. `unread` is what of `__share_group_state` could not be read, and why.
+    with others after it, `late` segments that came too late. `unread` is what of `__share_group_state` could
+    not be read, and why.
     """
 
     run: int | None
@@ -63,6 +68,7 @@ class RunReport:
     bytes_written: int
     workers: tuple[Worker, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    late: tuple[Late, ...] = ()
     unread: tuple[tuple[str, KgroupError], ...] = ()
 
 
@@ -92,7 +98,9 @@ class ReadSplits:
 
     def _read(self, number: int) -> Iterator[Posted]:
         split = self.splits[number]
-        rows = SplitRows(split, self.tables, self.shares, **self.choice)
+        # What lies in the tables is folded again, and not written again.
+        tables = frozenset[str]() if isinstance(split, StoredSplit) else self.tables
+        rows = SplitRows(split, tables, self.shares, **self.choice)
         with TableWriter(self.place, self.run, self.token, split.part, f"{split.number:05d}") as writer:
             for each in rows.everything():
                 if isinstance(each, list):
@@ -107,19 +115,20 @@ class ReadSplits:
                 yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, new)
             mine = sorted(set(self.shares.of[split.part]))
             yield from to_tasks(mine, EDGE, split.part, split.number, edge)
-        report = {
-            "part": split.part,
-            "number": split.number,
-            "files": [asdict(file) for file in writer.files],
-            "bytes": rows.reader.bytes_read,
-            "summary": None if summary is None else asdict(summary),
-            "read": rows.reader.files_read,
-            "cut": rows.reader.cut,
-            "stopped": rows.reader.stopped,
-            "waits": split.waits,
-            "has_share_groups": rows.has_share_groups,
-            "worker": this_worker(),
-        }
+        report = SplitRead(
+            part=split.part,
+            number=split.number,
+            files=writer.files,
+            bytes=rows.reader.bytes_read,
+            summary=summary,
+            read=rows.reader.files_read,
+            place=rows.reader.place,
+            cut=rows.reader.cut,
+            stopped=rows.reader.stopped,
+            waits=split.waits,
+            has_share_groups=rows.has_share_groups,
+            worker=this_worker(),
+        )
         yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, report)
 
 
@@ -143,7 +152,8 @@ def ingest(
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
-    whole = origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets())
+    manifest = store.manifest
+    whole = origin.plan(_MAX_SPLIT_BYTES, manifest.last_offsets(), places=manifest.places)
     # One split per core, within bounds; fewer splits mean less to fold.
     per_core = min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
     return fill(Shuffle(context), origin, store, split_bytes or per_core, shares, tables, **choice)
@@ -164,38 +174,47 @@ def fill(
         manifest = run.manifest
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
+        late = tuple(late_segments(origin, store))
         given = {uuid_text(i): name for i, name in origin.topic_names().items()}
         job = _Job(move, store, run, tables, choice, given, shares)
         waits = tables == ROWS  # no later run continues one that keeps only some tables
-        done = job([replace(split, waits=waits) for split in origin.plan(split_bytes, after)])
+        places, stored = dict(manifest.places), _fold_again(store, run) if manifest.outdated else []
+
+        def planned_splits(whole: frozenset[int] = frozenset()) -> list[Split]:
+            new = [replace(split, waits=waits) for split in origin.plan(split_bytes, after, whole, places)]
+            return _after(stored, new)
+
+        done = job(planned_splits())
         if again := _overlapping(done.reads):
-            done = job([replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)])
+            done = job(planned_splits(again))
         kept, waiting = _up_to_cuts(done.reads, after)
         if len(kept) < len(done.reads):
             # Some of the folded splits have to wait.
-            chosen = {(read["part"], read["number"]) for read in kept}
+            chosen = {(read.part, read.number) for read in kept}
             done = job([split for split in done.splits if (split.part, split.number) in chosen])
-        spans = [read["summary"] for read in done.reads if read["summary"] is not None]
-        size = sum(read["bytes"] for read in done.reads)
-        read_files = sorted({path for read in done.reads for path in read["read"]})
-        workers = tuple(sorted({read["worker"] for read in done.reads}))
+        spans = [asdict(read.summary) for read in done.reads if read.summary is not None]
+        size = sum(read.bytes for read in done.reads)
+        read_files = sorted({path for read in done.reads for path in read.read})
+        workers = tuple(sorted({read.worker for read in done.reads}))
         names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
         delivered = Delivered(found=True)
         if DELIVERIES in tables:
             delivered = deliver(move, run, origin, names, choice)
-        manifest.share_groups = manifest.share_groups or any(read["has_share_groups"] for read in done.reads)
+        manifest.share_groups = manifest.share_groups or any(read.has_share_groups for read in done.reads)
         if manifest.share_groups and not delivered.found:
             delivered.miss_the_topic()
         unread = tuple(delivered.unread)
         read_before = manifest.read_before(run.number).issuperset(read_files)
-        if not spans and not delivered.news and read_before:
-            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, unread)
+        if not spans and not delivered.news and read_before and not run.widened:
+            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, late, unread)
         for span in spans:
             del span["names"]
         manifest.learn(done.names)
         manifest.names |= given
         manifest.spans += spans
+        manifest.places |= {read.part: read.place for read in done.reads if read.place is not None}
         about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
+        about["resumed"] = _resumed(done.splits)
         files = [*done.files, *delivered.files]
         run.publish(files, about)
     kept_small(store, move)
@@ -204,7 +223,7 @@ def fill(
         if file.table not in BY_GROUP:
             rows[file.table] = rows.get(file.table, 0) + file.rows
     written = sum(file.bytes for file in files)
-    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting, unread)
+    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting, late, unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +231,7 @@ class _Done:
     """The results of a job: of each split, in order, and of the folds."""
 
     splits: Sequence[Split]
-    reads: list[Row]
+    reads: list[SplitRead]
     files: list[TableFile]
     names: dict[str, str]
 
@@ -245,16 +264,44 @@ class _Job:
         read = ReadSplits(*about, self.tables, shares, self.choice, frozenset(known), splits)
         courses = {part: course for part, course in manifest.courses().items() if part in sizes}
         states: dict[int, list[StateFile]] = {part: [] for part in sizes}
+        gone = set(run.gone.get(STATE, ()))
         for path, bounds in self.store.bounds(STATE, "key_hash").items():
-            if (part := number_in(path, "part")) in states:
+            if path not in gone and (part := number_in(path, "part")) in states:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
         results = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
-        reads = sorted((row for row in results if "read" in row), key=lambda r: (r["part"], r["number"]))
-        _check_unchanged(reads, results)
-        files = [TableFile(**file) for row in results for file in row.get("files", ())]
-        names: dict[str, str] = next((row["names"] for row in results if "names" in row), {})
-        return _Done(splits, reads, files, names)
+        reads = [each for each in results if isinstance(each, SplitRead)]
+        reads.sort(key=lambda read: (read.part, read.number))
+        folded = [each for each in results if isinstance(each, ShareFolded)]
+        _check_unchanged(reads, folded)
+        files = [file for read in reads for file in read.files]
+        files += [file for share in folded for file in share.files]
+        learned = (each.names for each in results if isinstance(each, NamesLearned))
+        return _Done(splits, reads, files, dict(next(learned, {})))
+
+
+def _fold_again(store: Store, run: Run) -> list[Split]:
+    """Return splits with all that was read, for a run that replaces what an older kgroup has folded."""
+    stored, manifest = stored_splits(store), run.manifest
+    for table in FOLDED:
+        run.gone[table] = store.names(table)
+        manifest.formats[table] = FORMATS[table]
+    manifest.spans = []
+    return stored
+
+
+def _after(stored: Sequence[Split], new: Sequence[Split]) -> list[Split]:
+    """Return the new splits after the stored ones of their partitions."""
+    counts = Counter(split.part for split in stored)
+    return [*stored, *(replace(split, number=split.number + counts[split.part]) for split in new)]
+
+
+def _resumed(splits: Sequence[Split]) -> list[Row]:
+    """Return the files that were not read from their first byte, and the byte where reading began."""
+    starts: dict[str, int] = {}
+    for piece in (piece for split in splits for piece in split.pieces):
+        starts[piece.path] = min(piece.start, starts.get(piece.path, piece.start))
+    return [{"file": path, "start": start} for path, start in sorted(starts.items()) if start]
 
 
 def _pieces(splits: Sequence[Split]) -> list[list[int]]:
@@ -271,53 +318,53 @@ def _pieces(splits: Sequence[Split]) -> list[list[int]]:
     return [piece for piece in pieces if piece]
 
 
-def _check_unchanged(reads: Sequence[Row], results: Sequence[Row]) -> None:
+def _check_unchanged(reads: Sequence[SplitRead], folded: Sequence[ShareFolded]) -> None:
     """Raise StorageError if a split was read twice, after an executor was lost, and had changed."""
     digests: dict[int, int] = {}
     for read in reads:
-        if (span := read["summary"]) is not None:
-            part = read["part"]
-            digests[part] = digest(digests.get(part, 0), read["number"], Course.of(span))
-    for row in results:
-        if "digest" in row and digests.get(row["part"]) != row["digest"]:
-            text = f"partition {row['part']} changed while it was read"
+        if read.summary is not None:
+            digests[read.part] = digest(digests.get(read.part, 0), read.number, read.summary.course)
+    for share in folded:
+        if digests.get(share.part) != share.digest:
+            text = f"partition {share.part} changed while it was read"
             raise StorageChanged(text, "run again: nothing was written")
 
 
-def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[Row], tuple[Waiting, ...]]:
-    """Return the results before truncated files with offsets missing after them, and where those are.
+def _up_to_cuts(
+    reads: Sequence[SplitRead], after: Mapping[int, int]
+) -> tuple[list[SplitRead], tuple[Waiting, ...]]:
+    """Return the splits before truncated files with offsets missing after them, and where those are.
 
-    `results` are in order; a truncated file may be the last of one, and the missing offsets after that.
+    `reads` are in order; a truncated file may be the last of one, and the missing offsets after that.
     """
-    kept: list[Row] = []
+    kept: list[SplitRead] = []
     reached, cut = dict(after), dict[int, str]()
     waiting: dict[int, Waiting] = {}
-    for result in results:
-        part, span = result["part"], result["summary"]
+    for read in reads:
+        part, span = read.part, read.summary
         at = reached.get(part, -1)
-        gap = span is not None and span["first_offset"] > at + 1
-        if result["waits"] and part not in waiting and gap and cut.get(part):
+        gap = span is not None and span.first_offset > at + 1
+        if read.waits and part not in waiting and gap and cut.get(part):
             waiting[part] = Waiting(part, cut[part], at)
         if part in waiting:
             continue
-        kept.append(result)
+        kept.append(read)
         if span is not None:
-            reached[part] = span["last_offset"]
-            cut[part] = result["cut"]
+            reached[part] = span.last_offset
+            cut[part] = read.cut
         else:
-            cut[part] = result["cut"] or cut.get(part, "")
-        if result["stopped"]:
-            waiting[part] = Waiting(part, result["cut"], reached.get(part, -1))
+            cut[part] = read.cut or cut.get(part, "")
+        if read.stopped:
+            waiting[part] = Waiting(part, read.cut, reached.get(part, -1))
     return kept, tuple(waiting.values())
 
 
-def _overlapping(results: Sequence[Row]) -> frozenset[int]:
-    """Return partitions with two splits that hold the same offsets (copies); `results` are in order."""
+def _overlapping(reads: Sequence[SplitRead]) -> frozenset[int]:
+    """Return partitions with two splits that hold the same offsets (copies); `reads` are in order."""
     last: dict[int, int] = {}
     found = set()
-    spans = [result["summary"] for result in results if result["summary"] is not None]
-    for span in spans:
-        if span["first_offset"] <= last.get(span["part"], -1):
-            found.add(span["part"])
-        last[span["part"]] = max(last.get(span["part"], -1), span["last_offset"])
+    for span in (read.summary for read in reads if read.summary is not None):
+        if span.first_offset <= last.get(span.part, -1):
+            found.add(span.part)
+        last[span.part] = max(last.get(span.part, -1), span.last_offset)
     return frozenset(found)

@@ -16,10 +16,18 @@ from kgroup.history.replay import Coverage, coverage_of
 from kgroup.history.typed_json import Foreign
 from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import may_hold
-from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.schemas import TABLES, Row
 
-FORMAT = 10
-"""Increase it whenever a stored format changes, including the layouts of `history.fold.snapshot`."""
+OLDEST = 9
+"""The oldest format of a table that is read."""
+FOLDED = ("events", "events_open", "folds")
+"""The tables that can be made again, from the others."""
+FORMATS: Mapping[str, int] = dict.fromkeys(TABLES, 9) | dict.fromkeys((*FOLDED, "runs"), 10)
+"""The format of each table. Increase it whenever its columns or their meaning change.
+
+Columns are added in place; what `FOLDED` holds is folded again. `folds` includes the layout of
+`history.fold.snapshot`, `deliveries` that of the state by which its fold goes on.
+"""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
 
@@ -30,7 +38,8 @@ class Manifest:
 
     `share_groups`: some of their records are among them. `deliveries` has, per partition of
     `__share_group_state`, where its fold stopped, and what is damaged. `versions` are those of the tables
-    that belong together.
+    that belong together, `formats` those of what is in them. `places` has, per partition, the segment and the
+    byte where the batch begins that was read last.
     """
 
     kgroup_version: str = kgroup.__version__
@@ -40,6 +49,13 @@ class Manifest:
     deliveries: dict[int, Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    formats: dict[str, int] = field(default_factory=lambda: dict(FORMATS))
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether an older kgroup has folded the events and states."""
+        return any(self.formats[table] < FORMATS[table] for table in FOLDED)
 
     def learn(self, names: Mapping[str, str]) -> None:
         """Add topic names from commits, up to MAX_NAMES of them, as a fold does.

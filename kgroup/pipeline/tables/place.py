@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kgroup.errors import StorageMissing
+from kgroup.pipeline.spark.scratch import scratch
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
 from kgroup.storage.options import StorageOptions
@@ -107,12 +106,9 @@ class Place:
             yield path
             return
 
-        scratch = Path(tempfile.mkdtemp(prefix="kgroup-write-"))
-        try:
-            yield scratch / "file"
-            open_store(self.root, self.options).write(self.root / name, (scratch / "file").read_bytes())
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        with scratch() as folder:
+            yield folder / "file"
+            open_store(self.root, self.options).write(self.root / name, (folder / "file").read_bytes())
 
     def names(self, below: str) -> Iterator[str]:
         """Yield the files in a folder and all folders in it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from kgroup.history.items import BadRange
 from kgroup.pipeline.schemas import EVENTS, FOLDS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
-from kgroup.pipeline.tables.manifest import Manifest
+from kgroup.pipeline.tables.manifest import FOLDED, FORMATS, Manifest
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS, record, recorded, row_of
 from kgroup.pipeline.tables.writing import TableFile, folder_in
@@ -66,19 +66,16 @@ class Store:
     def empty(self) -> bool:
         return not self.manifest.runs
 
-    def names(self, table: str, group: str | None = None, cuts: Mapping[int, int] | None = None) -> list[str]:
-        """Return the valid files of a table, relative to the place.
+    def names(self, table: str, group: str | None = None) -> list[str]:
+        """Return the valid files of a table, relative to the place; with `group`, those that may hold it."""
+        parts = self.parts_with(table, group)
+        return [
+            name for name in sorted(self.sizes(table)) if parts is None or number_in(name, "part") in parts
+        ]
 
-        With `group`, those of partitions that may hold it; with `cuts`, those with a row before the log
-        offset that is the cut of its partition.
-        """
-        if group is not None and table != DELIVERIES:
-            parts = self.manifest.parts_of(group)
-            return [name for name in self.names(table, cuts=cuts) if number_in(name, "part") in parts]
-        if cuts:
-            bounds = self.bounds(table, "log_offset")
-            return [n for n in self.names(table) if bounds[n][0] < cuts.get(number_in(n, "part"), 1 << 63)]
-        return sorted(self.sizes(table))
+    def parts_with(self, table: str, group: str | None) -> set[int] | None:
+        """Return the partitions of a table that may hold a group; None for all of them."""
+        return None if group is None or table == DELIVERIES else self.manifest.parts_of(group)
 
     def sizes(self, table: str) -> dict[str, int]:
         """Return the valid files of a table, with their bytes."""
@@ -103,17 +100,24 @@ class Store:
         return read_rows(self.place, name, groups)
 
     def bad_ranges(self) -> list[tuple[int, BadRange]]:
-        """Return damage with its partition, from the newest run that read the file."""
-        newest = {path: entry["run"] for entry in self.manifest.runs for path in entry["files"]}
+        """Return damage with its partition, from the newest run that read those bytes of the file.
+
+        A record that does not decode has no bytes: it is read once, as its offset is.
+        """
+        reads: dict[str, list[tuple[int, int]]] = {}
+        for entry in self.manifest.runs:
+            starts = {each["file"]: each["start"] for each in entry["resumed"]}
+            for path in entry["files"]:
+                reads.setdefault(path, []).append((entry["run"], starts.get(path, 0)))
         found: list[tuple[int, BadRange]] = []
         for name in self.names("bad_ranges"):
             part = number_in(name, "part")
-            found += [
-                (part, BadRange(row["source"], row["start"], row["end"], row["reason"]))
-                for row in self.read(name).to_pylist()
-                if newest.get(row["source"], row["run"]) == row["run"]
-            ]
-        return sorted(found, key=lambda entry: (entry[0], entry[1].source, entry[1].start))
+            for row in self.read(name).to_pylist():
+                later = (start for run, start in reads.get(row["source"], ()) if run > row["run"])
+                if row["start"] < 0 or all(start > row["start"] for start in later):
+                    found.append((part, BadRange(row["source"], row["start"], row["end"], row["reason"])))
+        # What is known of a file before it is read is noted by each run.
+        return sorted(set(found), key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
     @contextmanager
     def run(self, kind: str = RUN) -> Iterator[Run]:
@@ -141,6 +145,12 @@ class Store:
             finally:
                 self._files = {}
 
+    def check_free(self) -> None:
+        """Raise Occupied while another run of this machine writes: before anything is started for one."""
+        if self.place.folder is not None and (self.place.folder / "lock").exists():
+            with _alone(self.place):
+                pass
+
     def _load(self) -> Manifest:
         found = recorded(self.place)
         if found is None:
@@ -167,6 +177,8 @@ class Run:
     about: Row = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     committing: bool = False
+    widened: bool = False
+    """Whether a table got columns: then its version has to be in a record."""
 
     def __post_init__(self) -> None:
         self.token = f"{self.number}-{uuid.uuid4().hex[:8]}"
@@ -174,19 +186,25 @@ class Run:
 
     def begin(self, leftover: str) -> None:
         """Open the tables, roll back what an unfinished run left, remove its files."""
+        versions = self.manifest.versions
         runs = delta.created(self.place, RUNS, RUNS_SCHEMA)
-        self.manifest.versions.setdefault(RUNS, 0)
-        if runs.version() != self.manifest.versions[RUNS]:
+        versions.setdefault(RUNS, 0)
+        if runs.version() != versions[RUNS]:
             raise delta.Overtaken(f"another run writes into {self.place.uri()}", "wait for it to end")
-        before = dict(self.manifest.versions)
+        versions[RUNS] = delta.widened(self.place, RUNS, runs, RUNS_SCHEMA)
+        before = dict(versions)
 
         def ready(table: str) -> tuple[str, DeltaTable]:
-            found = delta.created(self.place, table, KEPT[table].append(pa.field("run", pa.int32())))
-            version = self.manifest.versions.setdefault(table, 0)
-            self.manifest.versions[table] = delta.rolled_back(self.place, table, found, version)
+            schema = KEPT[table].append(pa.field("run", pa.int32()))
+            found = delta.created(self.place, table, schema)
+            known = delta.rolled_back(self.place, table, found, versions.setdefault(table, 0))
+            versions[table] = delta.widened(self.place, table, found, schema)
+            self.widened = self.widened or versions[table] != known
             return table, found
 
         self.tables = dict(_each(self.place, ready, list(KEPT)))
+        formats = self.manifest.formats
+        formats |= {table: number for table, number in FORMATS.items() if table not in FOLDED}
         # If killed after its last commit, a run still has its token in `lock`, and its files are valid.
         ended = {run.get("token") for run in self.manifest.runs}
         untouched = all(before.get(table, 0) == v for table, v in self.manifest.versions.items())
@@ -208,6 +226,7 @@ class Run:
         versions |= dict(_each(self.place, commit, changed))
         learned = {uid: name for uid, name in self.manifest.names.items() if uid not in self.known}
         about = {"run": self.number, "kind": self.kind, "token": self.token, "sources": [], "files": []}
+        about["resumed"] = []
         about |= {"ended": int(time.time() * 1000), "bytes_read": 0, "cluster_id": None, **self.about}
         try:
             versions[RUNS] = record(self.place, row_of(self.manifest, about, learned), versions[RUNS])
@@ -298,14 +317,27 @@ def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> p
     try:
         file = pq.ParquetFile(place.read(name))
         if groups is None:
-            return file.read()
+            return with_all_columns(name, file.read())
         about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
         chosen = [number for number, each in enumerate(about) if may_hold(each, groups)]
-        rows = file.read_row_groups(chosen)
+        rows = with_all_columns(name, file.read_row_groups(chosen))
         return rows.filter(pc.is_in(rows["group_id"], pa.array(groups, pa.string())))
     except (OSError, pa.ArrowException) as error:
-        text = f"{place.uri(name)} cannot be read: {error}"
-        raise StorageError(text, "bring it back, or read the segments into a new folder") from None
+        raise unreadable(place, name, error) from None
+
+
+def with_all_columns(name: str, rows: pa.Table) -> pa.Table:
+    """Return the rows of a table's file with the columns that an older kgroup did not write, as nulls."""
+    for column in KEPT[name.partition("/")[0]]:
+        if column.name not in rows.column_names and column.name != "part":
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, column.type))
+    return rows
+
+
+def unreadable(place: Place, name: str, error: Exception) -> StorageError:
+    """Return the error for a file of a table that cannot be read."""
+    text = f"{place.uri(name)} cannot be read: {error}"
+    return StorageError(text, "bring it back, or read the segments into a new folder")
 
 
 def may_hold(about: pq.RowGroupMetaData, groups: Sequence[str]) -> bool:

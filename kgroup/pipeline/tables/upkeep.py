@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from kgroup.errors import ConfigError
-from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.place import Place
@@ -44,7 +43,7 @@ class Upkeep:
 class Merge:
     """Writes the rows of several files of a table, partition and day into one. Runs on an executor.
 
-    Takes the number of one of `packs`, each of which are files by run; returns the new files as plain values.
+    Takes the number of one of `packs`, each of which are files by run; returns the new files.
     """
 
     place: Place
@@ -52,7 +51,7 @@ class Merge:
     token: str
     packs: Sequence[Sequence[str]]
 
-    def __call__(self, number: int) -> Row:
+    def __call__(self, number: int) -> list[TableFile]:
         paths = self.packs[number]
         table, part = paths[0].split("/")[0], number_in(paths[0], "part")
         with TableWriter(self.place, self.run, self.token, part, f"{number:05d}") as writer:
@@ -69,7 +68,7 @@ class Merge:
                         held = []
                 if held:
                     writer.write(table, pa.concat_tables(held).unify_dictionaries())
-        return {"files": [asdict(file) for file in writer.files]}
+        return writer.files
 
 
 def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
@@ -82,7 +81,7 @@ def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
     with store.run(COMPACTION) as run:
         packs = _packs(store, large)
         merged = move.each(Merge(store.place, run.number, run.token, packs), len(packs))
-        files = [TableFile(**file) for row in merged for file in row["files"]]
+        files = list(chain.from_iterable(merged))
         for path in chain.from_iterable(packs):
             run.gone.setdefault(path.split("/")[0], []).append(path)
         before = sum(len(store.sizes(table)) for table in KEPT)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kgroup.errors import StorageError
 from kgroup.pipeline.read.commits import full
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.place import Place
@@ -76,9 +77,17 @@ class TableWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for name, opened in self._open.items():
-            opened.writer.close()
-            size = opened.path.stat().st_size
-            opened.placed.__exit__(kind, error, trace)
+            if error is not None:
+                # What failed before says why; a file cut short may not even close.
+                with suppress(OSError):
+                    opened.writer.close()
+                with suppress(type(error)):
+                    opened.placed.__exit__(kind, error, trace)
+                continue
+            with _written(self.place.uri(name)):
+                opened.writer.close()
+                size = opened.path.stat().st_size
+                opened.placed.__exit__(kind, error, trace)
             stats = _stats(opened.about[0], opened.rows) if opened.about else {}
             self.files.append(TableFile(name.split("/")[0], name, self.part, opened.rows, size, stats))
         self._open.clear()
@@ -103,6 +112,10 @@ class TableWriter:
         name = str(Path(table) / f"part={self.part}" / day / f"{self.label}.parquet")
         if "part" in rows.column_names:
             rows = rows.drop_columns("part")
+        with _written(self.place.uri(name)):
+            self._row_group(name, rows)
+
+    def _row_group(self, name: str, rows: pa.Table) -> None:
         if name not in self._open:
             placed, about = self.place.written(name), list[pq.FileMetaData]()
             path = placed.__enter__()
@@ -125,6 +138,16 @@ class TableWriter:
             self._open[name] = _Open(writer, placed, path, about)
         self._open[name].writer.write_table(rows)
         self._open[name].rows += rows.num_rows
+
+
+@contextmanager
+def _written(uri: str) -> Iterator[None]:
+    """Raise StorageError for a file that cannot be written, with its name: a task may run anywhere."""
+    try:
+        yield
+    except OSError as error:
+        hint = "the tables are as before: run again when it can be written"
+        raise StorageError(f"cannot write {uri}: {error.strerror or error}", hint) from None
 
 
 def _stats(about: pq.FileMetaData, rows: int) -> Row:
