@@ -81,8 +81,8 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
 
 def from_outside(facts: Facts) -> Iterator[Found]:
     """Yield that others than members commit again and again; a single change of an admin does not."""
-    # The log of a group that never had a member does not tell apart who commits.
-    alone = facts.state is not None and facts.state.kind == "simple"
+    # A group of which only offsets are on record never had a member; they are not kept with its state.
+    alone = facts.state is not None and not facts.state.kind
     outside = [
         event
         for event in facts.history or ()
