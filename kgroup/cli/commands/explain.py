@@ -1,21 +1,32 @@
-"""`kgroup explain`: what a code or state means."""
+"""`kgroup explain`: what a code, a state or a line of a log means."""
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.explanations import entries, findings, lookup, near, statuses
+from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.files import read_log
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.explanations.log_reading import Found
 
 _LABELS = {"finding": "do", "partition-status": "seen"}
+_NAMES = {"group": "group", "topic": "topic", "member_id": "member", "instance_id": "instance id"}
+_LONGEST = 80
+"""Characters of an unknown line that its error shows."""
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -27,9 +38,12 @@ def _complete(incomplete: str) -> list[str]:
     "explain",
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
-        ("kgroup explain Reconciling", "a state of a group or member"),
-        ("kgroup explain stalled", "a status of a partition"),
-        ("kgroup explain KG301", "a finding of describe or doctor, and what to do about it"),
+        (
+            'kgroup explain "Group coordinator broker:9092 is unavailable or invalid"',
+            "a line of a client's or broker's log",
+        ),
+        ("kubectl logs orders-0 | kgroup explain --file -", "every known line of a log"),
+        ("kgroup explain stalled Reconciling KG301", "a status, a state and a finding"),
         ("kgroup explain", "everything it knows"),
     ),
 )
@@ -38,44 +52,103 @@ def command(
     term: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Error code, exception, state or KG code.", metavar="[CODE|STATE]…", autocompletion=_complete
+            help="Error code, exception, state, KG code or log line.",
+            metavar="[CODE|STATE|LINE]…",
+            autocompletion=_complete,
         ),
     ] = None,
+    file: Annotated[str | None, option("--file FILE", "A log, or a part of it; - is stdin.")] = None,
 ) -> ExitCode:
-    """Say what an error code or state means in each protocol, its usual cause and the next command."""
+    """Say what an error code, state or log line means, its usual cause and the next command.
+
+    A line of a log may have colours, times and stack traces around it. The group, topic, member and instance
+    id that it names stand in the commands. It says what such a line means, not what the cluster does now.
+    """
+    if file is not None:
+        if term:
+            raise ConfigError("a log is --file or an argument, not both", "leave one of them out")
+        return _show(env, _lines_of(read_log(file, _most()), file))
     if not term:
-        known = (*entries().values(), *statuses().values(), *findings().values())
-        every = sorted(known, key=lambda e: (e.kind, e.name.lower()))
-        written = [e for e in every if e.cause or e.classic or e.consumer]
-        headings = (Column("name"), Column("code", right=True), Column("kind"), Column("meaning"))
-        rows = [_json(e) for e in written]
-        table = Table(headings, rows)
-        return show(env, Result({"entries": rows}, (table,), "entries", [e.name for e in written]))
-    each = [lookup(word) for word in term]
-    found = [entry for entry in each if entry]
-    if len(found) < len(each):
-        # "Preparing Rebalance", and an exception with its message, are one term each.
-        whole = lookup(" ".join(term))
-        if whole is None:
-            word = term[each.index(None)]
-            names = near(word)
-            hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
-            raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", f"nothing is known as {word!r}", hint, word)
-        found = [whole]
-    data = {"entries": [_json(e) for e in found]}
-    columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
+        return _list(env)
+    if not all(lookup(word) for word in term) and not any(" " in word.strip() for word in term):
+        # "Preparing Rebalance", and a line that is not quoted, are one term each.
+        whole = " ".join(term)
+        known = lookup(whole)
+        if known is None and not _read(whole):
+            _fail(next(word for word in term if lookup(word) is None))
+        term = [whole]
+    return _show(env, [found for word in term for found in _explained(word)])
+
+
+def _explained(term: str) -> "Sequence[Entry | Found]":
+    """Return the entry of a name, or the known lines in a text; raise Failure if there is none."""
+    known = lookup(term)
+    if len(term.split()) == 1 or is_name(term):
+        return [known] if known else _fail(term)
+    return _read(term) or ([known] if known else _fail(term))
+
+
+def _lines_of(text: str, name: str) -> "Sequence[Found]":
+    return _read(text) or _fail(name, f"no line of {name} is known")
+
+
+def _read(text: str) -> "Sequence[Found]":
+    # Imported here: names need neither the patterns nor RE2.
+    from kgroup.cli.explanations.log_reading import read
+
+    return read(text)
+
+
+def _most() -> int:
+    from kgroup.cli.explanations.log_reading import MOST
+
+    return MOST
+
+
+def _fail(word: str, said: str | None = None) -> NoReturn:
+    shown = word if len(word) <= _LONGEST else word[:_LONGEST] + "…"
+    names = near(shown)
+    hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
+    raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", said or f"nothing is known as {shown!r}", hint, shown)
+
+
+def _list(env: Env) -> ExitCode:
+    from kgroup.cli.explanations.log_lines import LOG_LINES
+
+    known = (*entries().values(), *statuses().values(), *findings().values(), *LOG_LINES)
+    every = sorted(known, key=lambda e: (e.kind, e.name.lower()))
+    written = [e for e in every if e.cause or e.classic or e.consumer]
+    columns = ("name", "code", "kind", "severity", "meaning")
+    rows = [_json(e) for e in written]
+    table = Table(tuple(Column(c, right=c == "code") for c in columns), rows)
+    return show(env, Result({"entries": rows, "lines": []}, (table,), "entries", [e.name for e in written]))
+
+
+def _show(env: Env, found: "Sequence[Entry | Found]") -> ExitCode:
     blocks: list[str] = []
-    for entry in found:
-        head = f"{entry.name} ({entry.kind.replace('-', ' ')})"
+    rows, lines = [], []
+    for known in found:
+        entry = known if isinstance(known, Entry) else known.entry
+        rows.append(_json(entry))
+        head = f"{entry.name} ({', '.join(filter(None, (entry.kind.replace('-', ' '), entry.severity)))})"
         if entry.code is not None:
             head = f"{entry.name} ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
-        blocks += [*([""] if blocks else []), head, *_wrapped("", entry.meaning)]
+        blocks += [*([""] if blocks else []), head]
+        if not isinstance(known, Entry):
+            lines.append(
+                {"line": known.line, "entry": entry.name, "source": known.source}
+                | {name: known.names.get(name) for name in _NAMES}
+            )
+            named = "".join(f", {_NAMES[name]} {clean(value)}" for name, value in known.names.items())
+            blocks += _wrapped("seen", f"in line {known.line}{named}; {known.source}")
+        blocks += _wrapped("", entry.meaning)
         cause = (_LABELS.get(entry.kind, "cause"), entry.cause)
         for label, text in (("classic", entry.classic), ("consumer", entry.consumer), cause):
             blocks += _wrapped(label, text) if text else []
         blocks += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
-    main = Table(columns, data["entries"])
-    return show(env, Result(data, blocks, "entries", [e.name for e in found], main=main))
+    data = {"entries": rows, "lines": lines}
+    main = Table(tuple(map(Column, ("name", "kind", "code", "severity", "meaning"))), rows)
+    return show(env, Result(data, blocks, "entries", [str(row["name"]) for row in rows], main=main))
 
 
 def _json(entry: Entry) -> Document:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
@@ -13,7 +14,8 @@ from kgroup.errors import ErrorCode
 from kgroup.numbers import is_whole
 
 
-def entries() -> Mapping[str, Entry]:
+@cache
+def entries() -> dict[str, Entry]:
     """Return every entry by its bare name (see `_bare`); error codes without a text included."""
     known = {_bare(entry.name): entry for entry in (*LIBRDKAFKA, *LEGACY, *THROWN, *ERRORS, *STATES)}
     for code in ErrorCode:
@@ -39,6 +41,11 @@ def entries() -> Mapping[str, Entry]:
     return known
 
 
+@cache
+def _aliases() -> Mapping[str, Entry]:
+    return {alias.lower(): entry for entry in reversed(entries().values()) for alias in entry.aliases}
+
+
 def lookup(term: str) -> Entry | None:
     """Return the entry for an error name or number, an exception in a log, or a state; or None."""
     known = entries()
@@ -57,7 +64,13 @@ def lookup(term: str) -> Entry | None:
     for key in (bare, stem, bare.removesuffix("error"), f"{stem}failed", f"{stem}error", f"{stem}code"):
         if key in known:
             return known[key]
-    return next((e for e in known.values() if word.lower() in (a.lower() for a in e.aliases)), None)
+    return _aliases().get(word.lower())
+
+
+def is_name(term: str) -> bool:
+    """Return whether a term of several words is the name of an entry, and no line of a log."""
+    known = lookup(term)
+    return known is not None and _bare(term) in map(_bare, (known.name, *known.aliases))
 
 
 def near(term: str) -> list[str]:
@@ -79,24 +92,27 @@ def _bare(text: str) -> str:
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
+@cache
 def statuses() -> Mapping[str, Entry]:
-    """Return every status of a partition by its bare name."""
+    """Return every status of a partition by its bare name, with the severity of its finding."""
     from kgroup.admin.codes import CODES, STATUSES
 
+    # Of two findings with one status the first counts.
+    found = {code.status: code for code in reversed(CODES.values())}
     return {
         _bare(status): Entry(
             status,
             "partition-status",
             means.means,
             cause=f"Shown by {means.shown_by}.",
-            next=next(
-                (code.next for code in CODES.values() if code.status == status), ("kgroup doctor GROUP",)
-            ),
+            next=found[status].next if status in found else ("kgroup doctor GROUP",),
+            severity=found[status].severity if status in found else None,
         )
         for status, means in STATUSES.items()
     }
 
 
+@cache
 def findings() -> Mapping[str, Entry]:
     """Return every finding by its bare code, with its remedy."""
     # Imported here: only a KGnnn needs the admin layer.
@@ -104,7 +120,7 @@ def findings() -> Mapping[str, Entry]:
 
     return {
         _bare(code): Entry(
-            code, "finding", f"{known.title} ({known.severity}).", cause=known.remedy, next=known.next
+            code, "finding", f"{known.title}.", cause=known.remedy, next=known.next, severity=known.severity
         )
         for code, known in CODES.items()
     }

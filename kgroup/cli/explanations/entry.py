@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class Entry:
     """A code or state with an operator's explanation.
 
-    `kind` is error, group-state, member-state, partition-status or finding; `classic` and `consumer` are its
-    meanings in each protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
+    `kind` is error, group-state, member-state, partition-status, finding or log-line; `classic` and
+    `consumer` are its meanings in each protocol, None where it does not occur; `next` are commands with
+    `GROUP` to fill in; `severity` is that of a finding, None where there is none.
     """
 
     name: str
@@ -21,3 +22,4 @@ class Entry:
     code: int | None = None
     retriable: bool | None = None
     aliases: tuple[str, ...] = ()
+    severity: str | None = None

@@ -116,6 +116,32 @@ ERRORS: tuple[Entry, ...] = (
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        "The partition has no leader at the moment, so nobody can read or write it.",
+        cause="A leader is being elected or the topic was just created: it passes. If it lasts, all "
+        "replicas in sync are down.",
+        next=("kgroup cluster status", "kgroup describe GROUP --section offsets"),
+    ),
+    _error(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "The broker asked is not, or no longer, the leader of the partition.",
+        cause="The leader moved; the client finds the new one. It matters only if it lasts.",
+        next=("kgroup cluster status",),
+    ),
+    _error(
+        ErrorCode.REQUEST_TIMED_OUT,
+        "The broker, or the client itself, gave up waiting. Whether the request took effect is unknown.",
+        cause="An overloaded broker, replicas that do not follow, or a network that drops connections.",
+        next=("kgroup cluster status", "kgroup coordinator GROUP"),
+    ),
+    _error(
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        "The broker does not accept the client's login. Clients do not retry it.",
+        cause="A wrong or rotated password, a user that the broker does not know under this SASL "
+        "mechanism, or an expired token or ticket.",
+        next=("kgroup config show", "kgroup cluster user list"),
+    ),
+    _error(
         ErrorCode.NOT_COORDINATOR,
         "This broker is not the coordinator of the group.",
         classic="The client looks up the coordinator again.",

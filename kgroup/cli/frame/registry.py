@@ -35,7 +35,9 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("wait", READ, "Wait until groups are stable, empty or without lag."),
         CommandEntry("doctor", READ, "Say what is wrong with groups, with the evidence."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
-        CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
+        CommandEntry(
+            "explain", READ, "Say what an error code, a state or a log line means and what to do next."
+        ),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
         CommandEntry("reset-offsets", CHANGE, "Move committed offsets, with a plan and an undo."),
         CommandEntry("offsets", CHANGE, "Export, import, delete and clone committed offsets."),

@@ -1,5 +1,6 @@
 """Text files and plans that commands read and write."""
 
+import io
 import json
 import os
 import sys
@@ -23,6 +24,23 @@ def read_text(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError(f"cannot read {name}: {reason}") from None
+
+
+def read_log(name: str, most: int) -> str:
+    """Return a log in a file (`-`: stdin), with other bytes than UTF-8 escaped; raise ConfigError if long."""
+    try:
+        if name == "-":
+            if isinstance(sys.stdin, io.TextIOWrapper):
+                sys.stdin.reconfigure(errors="backslashreplace")
+            text = sys.stdin.read(most + 1)
+        else:
+            with Path(name).expanduser().open(encoding="utf-8", errors="backslashreplace") as file:
+                text = file.read(most + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from None
+    if len(text) > most:
+        raise ConfigError(f"{name} is longer than {most} characters", "pass the part in question: tail, grep")
+    return text
 
 
 def write_text(name: str, text: str, *, new: bool = False) -> None:

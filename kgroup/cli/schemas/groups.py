@@ -127,8 +127,28 @@ LOCAL: Mapping[str, Schema] = {
     ),
     "explain": record(
         entries=array(
-            model(Entry, kind=one_of("error", "group-state", "member-state", "partition-status", "finding"))
-        )
+            model(
+                Entry,
+                kind=one_of(
+                    "error", "group-state", "member-state", "partition-status", "finding", "log-line"
+                ),
+                severity=nullable(one_of("error", "warn", "info")),
+            )
+        ),
+        lines=note(
+            array(
+                record(
+                    line=INTEGER,
+                    entry=STRING,
+                    source=STRING,
+                    group=nullable(STRING),
+                    topic=nullable(STRING),
+                    member_id=nullable(STRING),
+                    instance_id=nullable(STRING),
+                )
+            ),
+            "the known lines of a log, the first of each entry, and the names in it",
+        ),
     ),
     "config show": record(
         config_file=STRING,
