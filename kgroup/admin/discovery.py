@@ -170,8 +170,12 @@ class ClusterView:
             topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
             found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
         for name in (wanted or set()) - found.keys():
-            found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", OMITTED)
+            found[name] = self.left_out(name)
         return found
+
+    def left_out(self, topic: str) -> KgroupError:
+        """Return why there is no answer about a topic that was asked for by its name."""
+        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {topic}", OMITTED)
 
     def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
         """Return the broker that coordinates each group, or why none is known; cached between calls.

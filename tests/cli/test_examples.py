@@ -83,7 +83,7 @@ def test_replay_since_waits_for_the_readers(environment, cluster, group, on_clus
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
         # The plan is refused; then it waits.
         assert any(f"for {group} to be empty" in line for line in process.stderr)
-        assert on_cluster("remove-members", group, "--all", "--execute").code == 0
+        assert on_cluster("remove-members", group, "--all", "--execute", "--yes").code == 0
         process.stderr.read()
     assert process.returncode == 0
     assert offsets(cluster, group) == {(group, 0): 1}
@@ -122,6 +122,7 @@ def test_blue_green(script, cluster, group, tmp_path):
     (kept,) = json.loads((second / f"{group}-v2.json").read_text())["data"]["groups"]
     assert kept["offsets"][0]["committed_offset"] == 1
     cluster.classic_group(f"{group}-v2", group, {"i-0": [0]})
+    cluster.commit(group, group, {0: 0})
     third = tmp_path / "third"
     third.mkdir()
     assert script("blue-green.sh", group, f"{group}-v2", str(third)).returncode == 4

@@ -38,7 +38,7 @@ def test_joins_reads_commits_and_leaves(kgroup, served):
     """LC-01, LC-78: the second one begins where the first has stopped, for its positions are in the tree."""
     # Three seconds are enough unless the machine is busy; each try has a group of its own.
     for seconds in (3, 30, 120):
-        ran, events = _events(kgroup, served, group := f"g-{seconds}", "--for", f"{seconds}s")
+        ran, events = _events(kgroup, served, group := f"g-{seconds}", "--stop-after", f"{seconds}s")
         assert ran.code == 0, ran.err
         if sum(e["event"] == "read" for e in events) == 3:
             break
@@ -52,7 +52,7 @@ def test_joins_reads_commits_and_leaves(kgroup, served):
     tree = served[2].tree
     nodes = dict(tree.walk(f"/consumers/{group}/offsets/orders"))
     assert [node.data for path, node in nodes.items() if path[-1].isdigit()] == [b"10"] * 3
-    again, later = _events(kgroup, served, group, "--for", f"{seconds}s")
+    again, later = _events(kgroup, served, group, "--stop-after", f"{seconds}s")
     assert again.code == 0, again.err
     assert later[0]["event"] == "assigned"
     assert "read" not in [e["event"] for e in later]

@@ -118,7 +118,7 @@ def test_examples_play(path):
         ("steps: [{restart: {batch: 0}}]", "not a positive number"),
         ("steps: [{wait: soon}]", "not a duration"),
         ("steps: []\nmembres: 3", "the key 'membres' is unknown"),
-        ("steps: [", "cannot read"),
+        ("steps: [", "not valid YAML"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path, text, told):

@@ -49,7 +49,8 @@ def test_lag_of_all(ask, crowded):
         # that are subscribed and never committed.
         "DescribeGroupsRequest": 6,
         "OffsetFetchRequest": 4,
-        "ListOffsetsRequest": 12,
+        "FetchRequest": 2,
+        "ListOffsetsRequest": 14,
     }
 
 

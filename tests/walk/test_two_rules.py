@@ -261,6 +261,7 @@ def test_a_partition_that_is_gone_is_no_unknown_part_of_its_topic(ask):
         "lag": 0,
         "lag_at_least": 0,
         "unknown_partitions": 0,
+        "unreadable_lag": 0,
         "max_time_lag_ms": 0,
         "consumed_per_s": None,
         "produced_per_s": None,

@@ -183,7 +183,13 @@ def healthy() -> World:
     for name in (READER, OTHER):
         groups.committed[name] = {f"orders:{p}": 100 for p in range(4)}
     groups.committed[IDLE] = {"pay:0": 95, "pay:1": 95}
-    fake.on(FetchRequest, _no_records)
+    data_logs = fake.handlers[FetchRequest]
+    fake.on(
+        FetchRequest,
+        lambda node, asked: (
+            _no_records(node, asked) if asked.topics[0].topic == OFFSETS_TOPIC else data_logs(node, asked)
+        ),
+    )
     fake.on(DescribeConfigsRequest, _settings)
     fake.on(ApiVersionsRequest, lambda node, asked: _FEATURES)
     world = World(fake, groups)

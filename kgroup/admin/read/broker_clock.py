@@ -7,7 +7,7 @@ No request returns a broker's time. Coordinators stamp what they write, so the n
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.offsets import MAX_TIMESTAMP, ListedOffset, list_offsets
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
@@ -57,26 +57,32 @@ class Clock:
         return None
 
 
-def clock_of(cluster: ClusterView, here_ms: int, also: Iterable[TopicPartition] = ()) -> Clock:
+def clock_of(
+    cluster: ClusterView,
+    here_ms: int,
+    also: Iterable[TopicPartition] = (),
+    known: Answers[TopicDescription] | None = None,
+) -> Clock:
     """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
 
-    Producers stamp the latter: a time beyond this machine's says nothing.
+    Producers stamp the latter: a time beyond this machine's says nothing. `known` topics are not asked for.
     """
     try:
-        topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
+        topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
+        topic = topics[OFFSETS_TOPIC]
         if not isinstance(topic, TopicDescription):
             return Clock(here_ms)
-        places = (TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions)
-        listed = list_offsets(cluster, dict.fromkeys(places, MAX_TIMESTAMP), {OFFSETS_TOPIC: topic})
-        others = list_offsets(cluster, dict.fromkeys(also, MAX_TIMESTAMP)) if also else {}
+        places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions]
+        wanted = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
+        # Where other partitions' topics are not known, they are asked for.
+        listed = list_offsets(cluster, wanted, topics if topics is known or not also else None)
     except KgroupError:
         return Clock(here_ms)
     stamps = [
-        at.timestamp_ms for at in listed.values() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
-    ]
-    stamps += [
         at.timestamp_ms
-        for at in others.values()
-        if isinstance(at, ListedOffset) and 0 <= at.timestamp_ms <= here_ms
+        for place, at in listed.items()
+        if isinstance(at, ListedOffset)
+        and at.timestamp_ms >= 0
+        and (place.topic == OFFSETS_TOPIC or at.timestamp_ms <= here_ms)
     ]
     return Clock(here_ms, max(stamps, default=None))

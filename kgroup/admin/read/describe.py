@@ -22,8 +22,6 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
-from kgroup.admin.read.offsets import ListedOffset
-from kgroup.admin.read.readable import Logs
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
@@ -33,6 +31,7 @@ from kgroup.protocol.codec import Message
 if TYPE_CHECKING:
     from kgroup.admin.read.lag import Ends, Sight
     from kgroup.admin.read.offsets import Committed
+    from kgroup.admin.read.readable import Logs
     from kgroup.admin.read.share_offsets import ShareOffsets
 
 
@@ -274,7 +273,7 @@ class Topics:
         self.counts: dict[str, int | None] = {}
         self.all_seen = True
         self._cluster = cluster
-        self._logs = Logs(cluster)
+        self._logs: Logs | None = None
         self._began_ms = cluster.now_ms() if now_ms is None else now_ms
 
     def learn(self, names: Iterable[str]) -> None:
@@ -298,7 +297,9 @@ class Topics:
     ) -> Sight:
         """Return what is left to read in the logs: of those that groups have not read to the end."""
         from kgroup.admin.read.lag import Sight
+        from kgroup.admin.read.offsets import ListedOffset
         from kgroup.admin.read.open_transactions import producers
+        from kgroup.admin.read.readable import Logs
 
         behind: dict[TopicPartition, set[int]] = {}
         for offsets in stored:
@@ -316,8 +317,9 @@ class Topics:
                 behind.setdefault(place, set()).add(start.offset)
         if not behind:
             return Sight(ends, starts)
-        self._logs.look(behind, self.known)
-        views = self._logs.views
+        self._logs = logs = self._logs or Logs(self._cluster)
+        logs.look(behind, self.known)
+        views = logs.views
         held = {
             place
             for place in behind
@@ -328,7 +330,7 @@ class Topics:
         # How long records have waited matters where somebody is to read them, and where readers are held
         # back.
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
-        self._logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
+        logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
         found = producers(self._cluster, held, self.known) if held else {}
         return Sight(ends, starts, views, found)
 

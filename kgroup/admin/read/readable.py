@@ -141,7 +141,7 @@ class Logs:
         asked = [place for place in places if self.views[place].recent_from is None]
         if not asked:
             return
-        self.clock = self.clock or clock_of(self.cluster, here_ms, asked)
+        self.clock = self.clock or clock_of(self.cluster, here_ms, asked, topics)
         newest = self.clock.newest_ms
         for place, seen in self._recent(asked, topics, max(here_ms, newest or 0)):
             self.views[place].recent_from = seen

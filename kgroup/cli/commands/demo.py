@@ -42,8 +42,8 @@ QUIET = {"log_level": 0}
 NEXT = """# Try next, each line as it stands. A cluster of your own, in the folder ./data, with a topic:
 {kgroup} cluster create-topic orders --partitions 6 --local ./data
 # A group at the start of the topic: the plan first, and then the change.
-{kgroup} reset-offsets orders-svc --topic orders --to-earliest --local ./data
-{kgroup} reset-offsets orders-svc --topic orders --to-earliest --local ./data --execute
+{kgroup} reset-offsets orders-svc --topic orders --to-earliest --create --local ./data
+{kgroup} reset-offsets orders-svc --topic orders --to-earliest --create --local ./data --execute
 {kgroup} describe orders-svc --local ./data
 # What an error in a client's log means:
 {kgroup} explain FENCED_INSTANCE_ID

@@ -58,10 +58,8 @@ def command(
     ] = None,
     raw: Annotated[bool, option("--raw", "Every record, decoded.")] = False,
     follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
-    stop_after: Annotated[
-        str | None, option(STOP_AFTER, "With --follow: stop after this long.  [default: never]")
-    ] = None,
-    verify: Annotated[bool, option("--verify", "Compare the replayed state with the cluster's now.")] = False,
+    stop_after: Annotated[str | None, option(STOP_AFTER, "With --follow.")] = None,
+    verify: Annotated[bool, option("--verify", "Compare with the cluster's state now.")] = False,
     collapse_commits: Annotated[
         bool, option("--collapse-commits/--all-commits", "Show runs of commits as one line.")
     ] = True,
@@ -71,7 +69,7 @@ def command(
     master: Annotated[str | None, option("--master URL", "Spark's master.  [default: local[*]]")] = None,
     html: Annotated[Path | None, option("--html FILE", "Write the timeline as an HTML page.")] = None,
     scenario: Annotated[
-        Path | None, option("--scenario FILE", "Write what happened in one group as YAML that tests play.")
+        Path | None, option("--scenario FILE", "Write one group's story as YAML for tests.")
     ] = None,
     replace_names: Annotated[
         bool, option("--replace-names", "With --scenario: other names for all it names.")

@@ -97,10 +97,8 @@ def command(
 ) -> ExitCode:
     """Move the committed offsets of groups; without --execute only the plan.
 
-    Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
-    code 4) while a group has members; a group that does not exist needs --create. An offset that is there
-    already is left as it is, except with --to-current. The journal keeps what was there before, and --undo
-    restores it. For a share group the start offsets move; the plan says what Kafka forgets beyond them.
+    Refused (exit code 4) while a group has members; one that does not exist needs --create. --undo restores
+    what was there before.
     """
     from kgroup.admin.change.offset_plans import plan_document
 

@@ -26,9 +26,7 @@ Execute = Annotated[
         "Make the change; a terminal asks before it.",
     ),
 ]
-Yes = Annotated[
-    bool, option("--yes", "Do not ask. Without a terminal, deletions and what has no undo demand it.")
-]
+Yes = Annotated[bool, option("--yes", "Do not ask; scripts need it where there is no undo.")]
 Reason = Annotated[
     str | None,
     option(

@@ -108,9 +108,9 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
         unseen = doubtful[0].status
         assert unseen is not None
         return because(f"whether any of its lag of {group.total_lag} can be read was not seen: {unseen.why}")
-    if group.offsets:
+    if group.offsets and all(row.gone for row in group.offsets):
         return because("none of its partitions exists any more", never=True)
-    if group.state in REBALANCING:
+    if group.offsets or group.state in REBALANCING:
         return because(f"it is {group.state}, and which partitions its members read is not known")
     return because("nothing is committed and no member reads a partition", never=True)
 

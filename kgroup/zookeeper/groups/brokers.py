@@ -39,6 +39,10 @@ class OldCluster(ClusterView):
 
         return self.retry.call(ask, idempotent=True)
 
+    def left_out(self, topic: str) -> KgroupError:
+        """Return why there is no answer about a topic: among all topics, one that is missing is not there."""
+        return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic}")
+
 
 class Logs:
     """Where logs begin and end, and offsets committed in Kafka; each a value or an error, never raised."""

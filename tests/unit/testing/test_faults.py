@@ -298,7 +298,7 @@ def test_rules_are_kfakes(kafka: Cluster) -> None:
         ({"keys": ["Prodce"]}, "'Prodce' is not a Kafka request", "Produce"),
         ({"keys": ["Produce"]}, "a rule has no effect", "error"),
         ({"observe": True, "count": 0}, "count is 0", "-1 without limit"),
-        ({"delay": "500"}, "'500' has no unit", "500ms"),
+        ({"delay": "500"}, "'500' has no unit", "250ms"),
         ({"keys": ["999"]}, "'999' is not a Kafka request", "as 'Produce'"),
         ({"keys": "Fetch"}, "keys is 'Fetch'", "a list"),
         ({"error": "NOT_LEADR"}, "'NOT_LEADR' is not a Kafka error", "did you mean"),

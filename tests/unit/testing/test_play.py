@@ -170,6 +170,7 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster
 @pytest.fixture
 def written(incident: tuple[Cluster, Path], capsys: pytest.CaptureFixture[str]) -> Path:
     kafka, path = incident
+    path.unlink(missing_ok=True)  # no file is replaced
     assert write(kafka, path, capsys).code == 0
     return path
 
