@@ -80,7 +80,8 @@ def ask(brokers: tuple[RealKafka, RealKafka], tmp_path: Path) -> Ask:
 
 
 def _command(broker: RealKafka, *argv: str) -> list[str]:
-    return [EXECUTABLE, *argv, "-b", broker.bootstrap, "--timeout", "10s", "-o", "json"]
+    bounded = () if "--stop-after" in argv else ("--timeout", "10s")
+    return [EXECUTABLE, *argv, "-b", broker.bootstrap, *bounded, "-o", "json"]
 
 
 def _names(document: Any) -> set[str]:

@@ -138,7 +138,7 @@ VARIANTS = [
     ("lag", Row(("lag", SHARE), SHARE)),
     ("lag --time", Row(("lag", SHARE, "--time"), SHARE)),
     ("coordinator", Row(("coordinator", SHARE), SHARE)),
-    ("reset-offsets", Row(("reset-offsets", SHARE, "--all-topics", "--to-earliest", *EXECUTED), SHARE)),
+    ("reset-offsets", Row(("reset-offsets", SHARE, "--all-topics", "--to-current", *EXECUTED), SHARE)),
     ("offsets export", Row(("offsets", "export", SHARE), SHARE)),
     ("offsets delete", Row(("offsets", "delete", SHARE, "--topic", TOPIC, *EXECUTED), SHARE)),
     ("offsets clone", Row(("offsets", "clone", SHARE, NEW, *EXECUTED), SHARE, clone=NEW)),

@@ -49,7 +49,8 @@ class Ground:
         """Run a command on the broker; whatever happens it is no traceback."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = run([*argv, "-b", self.kafka.bootstrap, "--timeout", "20s", "-o", "json"])
+            bounded = () if "--stop-after" in argv else ("--timeout", "20s")
+            code = run([*argv, "-b", self.kafka.bootstrap, *bounded, "-o", "json"])
         told = Ran(code, out.getvalue(), err.getvalue())
         assert "Traceback" not in told.err and "does not know how to handle" not in told.err, (argv, told)
         return told
