@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
 
-WaitEmpty = Annotated[
-    bool, option("--wait-empty", "Before --execute, wait until the groups are empty.")
-]
+WaitEmpty = Annotated[bool, option("--wait-empty", "Before --execute, wait until the groups are empty.")]
 Topics = Annotated[
     list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
 ]
