@@ -49,7 +49,7 @@ class Question:
 
 _PLACE = ("part", "log_offset")
 QUERIES: Mapping[str, Query] = {
-    "state_at": Query(schemas.STATE_AT, ("group_id", "topic", "partition"), timed=True),
+    "state_at": Query(schemas.STATE_AT, ("group_id", "topic", "partition", "part"), timed=True),
     "members": Query(schemas.MEMBERS, ("group_id", *_PLACE, "member_id"), timed=True),
     "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE)),
     "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id")),
