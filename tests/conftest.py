@@ -1,6 +1,7 @@
 """What all tests start from."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.s3 import S3Server, s3_server
 
 settings.register_profile("kgroup", deadline=None)
 settings.load_profile("kgroup")
+FILES_LEFT = 100
+"""More than what fixtures of the whole session may have opened meanwhile."""
 
 
 def pytest_sessionstart() -> None:
@@ -38,6 +41,15 @@ def pytest_runtest_teardown() -> None:
     gc.unfreeze()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def files_closed() -> Iterator[None]:
+    """A module of tests closes what it opened: a process has few numbers for files."""
+    before = len(os.listdir("/proc/self/fd"))
+    yield
+    left = len(os.listdir("/proc/self/fd")) - before
+    assert left < FILES_LEFT, f"{left} files are still open"
 
 
 @pytest.fixture(scope="session")

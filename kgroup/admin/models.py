@@ -436,6 +436,11 @@ class GroupDescription:
         return self.members or ()
 
     @property
+    def work(self) -> int | None:
+        """The total lag without the offsets that are shown to hold no record; None when unknown."""
+        return None if self.total_lag is None else self.total_lag - self.unreadable_lag
+
+    @property
     def member_count(self) -> int | None:
         """The number of members; None when unknown."""
         return None if self.members is None else len(self.members)

@@ -86,6 +86,8 @@ class Asked:
     lag: Ran
     above: Ran
     wait: Ran
+    reset: Ran
+    delete: Ran
     alone: dict[str, tuple[Ran, Ran]] = field(default_factory=dict)
     """Of some groups `lag --fail-above 0` and `wait` alone: their exit codes."""
 
@@ -141,6 +143,8 @@ def asked(
             above=ran("lag", *groups, "--fail-above", "0"),
             wait=ran("wait", *groups, "--for", "lag=0", "--stop-after", "1ms"),
             doctor=ran("doctor", *groups, "--patience", "0s"),
+            reset=ran("reset-offsets", *groups, "--all-topics", "--to-latest"),
+            delete=ran("delete", *groups),
         )
         for group in alone:
             found.alone[group] = (
@@ -157,7 +161,7 @@ def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str, rows
         rows = rows or ran("describe", *groups)
         none = Ran((), 0, "{}", "")
         doctor = ran("doctor", *groups, "--patience", "0s")
-    return Asked(visibility, "right", doctor, rows, rows, none, none)
+    return Asked(visibility, "right", doctor, rows, rows, none, none, none, none)
 
 
 def asked_twice(machine: Machine, groups: Sequence[str]) -> Ran:

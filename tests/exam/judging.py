@@ -100,7 +100,15 @@ def _rows(ran: Ran, name: str) -> tuple[dict[TopicPartition, Said], dict[TopicPa
 
 def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
     """Yield what is wrong; `full` is what one with all rights and a right clock was answered."""
-    for ran in (asked.doctor, asked.describe, asked.lag, asked.above, asked.wait):
+    for ran in (
+        asked.doctor,
+        asked.describe,
+        asked.lag,
+        asked.above,
+        asked.wait,
+        asked.reset,
+        asked.delete,
+    ):
         for words in CRASHES:
             if words in ran.err or words in ran.out:
                 at = (ran.err + ran.out).index(words)
@@ -114,6 +122,29 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
         if asked.visibility == "broker":
             yield from _leaderless(group, found)
     yield from _commands(group, found, truth, asked)
+    yield from _cautions(group, asked)
+
+
+def _cautions(group: Group, asked: Asked) -> Iterator[Fault]:
+    """Whether plans that change offsets say that somebody commits without being a member."""
+    reset = asked.reset.by_group().get(group.name)
+    if group.share or group.members or reset is None or reset["error_code"]:
+        return
+    late = [ms for ms in group.outside_ms if ms > NOW_MS - 300_000]
+    busy = len(late) > 1 and late[-1] - late[0] > 10_000
+    calm = not [ms for ms in group.outside_ms if ms > NOW_MS - 1_200_000]
+    said = {"reset-offsets": reset["caution"]}
+    for each in (asked.delete.document.get("data") or {}).get("items", ()):
+        if each["group_id"] == group.name and each["result"] == "planned":
+            said["delete"] = each["effect"]
+    for command, text in said.items():
+        warned, unknown = "committed by no member" in (text or ""), "is not known" in (text or "")
+        if busy and not warned and not unknown:
+            yield Fault("commands", f"{command} says nothing of commits from outside: {text}")
+        if busy and unknown and asked.visibility == "all":
+            yield Fault("commands", f"{command} does not know of commits from outside: {text}")
+        if calm and warned:
+            yield Fault("commands", f"{command} warns of commits from outside: {text}")
 
 
 def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:

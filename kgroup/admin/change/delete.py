@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look
+from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look, look_before
 from kgroup.admin.change.unread import unread_offsets, unread_text
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
@@ -30,7 +30,7 @@ def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, .
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
     going = [name for name in described if items[name].planned]
-    now = look(cluster, going) if going else {}
+    now = look_before(cluster, going) if going else {}
     unread = unread_offsets(cluster, now)
     for name, group in now.items():
         if group.error and group.type == SHARE:
@@ -48,6 +48,8 @@ def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset,
     effect = f"{item.effect}: {unread_text(unread)}" if unread else item.effect
     if group.type == SHARE:
         effect = f"deleted with its start offsets: {unread_text(unread)}. {forgets(group)}"
+    elif group.outside:
+        effect = f"{effect}. {group.outside}"
     return replace(item, effect=effect, unread=unread)
 
 

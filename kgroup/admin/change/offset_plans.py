@@ -35,6 +35,7 @@ from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.offsets import LATEST, ListedOffset, leader_of, list_offsets
+from kgroup.admin.read.outside import outside_commits
 from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_offsets, unread_starts
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
@@ -163,7 +164,8 @@ class GroupNow:
     `unseen`: there may be more, in topics that this principal may not see or that could not be read.
     `no_offsets` says why there are none, where members of its kind commit nothing. For a share group
     `committed` are its start offsets, `share` its coordinator's report, and `done_beyond` at most how many
-    records beyond them are acknowledged or given up, None if unknown.
+    records beyond them are acknowledged or given up, None if unknown. `outside`
+    says who commits without being a member, or why that is unknown.
     """
 
     group_id: str
@@ -177,6 +179,24 @@ class GroupNow:
     no_offsets: str | None = None
     share: ShareOffsets | None = None
     done_beyond: int | None = None
+    outside: str | None = None
+
+
+def look_before(
+    cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()
+) -> dict[str, GroupNow]:
+    """Return what `look` does, and of groups without members whether a reader commits from outside."""
+    found = look(cluster, group_ids, share)
+    asked = [
+        name
+        for name, group in found.items()
+        if group.state in _INACTIVE and group.type != SHARE and (group.committed or group.unseen)
+    ]
+    for name, seen in outside_commits(cluster, asked).items():
+        if isinstance(seen, KgroupError):
+            seen = f"whether a reader commits from outside the membership is not known: {seen.message}"
+        found[name] = replace(found[name], outside=seen)
+    return found
 
 
 def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
@@ -322,7 +342,7 @@ def make_plan(
                 refusal,
                 hint,
                 code,
-                _caution(group),
+                cautions(group),
                 group.done_beyond,
             )
         )
@@ -402,7 +422,13 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
     return OffsetChange(**{**item, "before": before, "after": after, "result": ChangeStatus(item["result"])})
 
 
-def _caution(group: GroupNow) -> str | None:
+def cautions(group: GroupNow) -> str | None:
+    """Return what a change of the group's offsets leaves behind or forgets, and who does not notice it."""
+    found = list(filter(None, (group.outside, _left_behind(group))))
+    return ". ".join(found) or None
+
+
+def _left_behind(group: GroupNow) -> str | None:
     """Return what a share group forgets, or what else a Kafka Streams application stores.
 
     The metadata of its commits identifies a classic Streams application.

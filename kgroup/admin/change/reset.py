@@ -16,7 +16,7 @@ from kgroup.admin.change.offset_plans import (
     OffsetsPlan,
     Purpose,
     hints_for_absent,
-    look,
+    look_before,
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
@@ -81,7 +81,7 @@ def plan_reset(
         raise ConfigError("the time to reset to is before 1970", "--to-earliest moves to the first record")
     wanted = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
-    now = look(cluster, [*wanted, *models], share)
+    now = look_before(cluster, [*wanted, *models], share)
     for model in (now[name] for name in models):
         if model.error is not None:
             raise model.error

@@ -10,7 +10,7 @@ from kgroup.admin.change.offset_plans import (
     OffsetsPlan,
     Purpose,
     item_from,
-    look,
+    look_before,
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
@@ -53,7 +53,7 @@ def plan_undo(
         share = list(entry.plan.get("share", ()))
     else:
         share = [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
-    now = look(cluster, changed, share)
+    now = look_before(cluster, changed, share)
     moved = []
     for group_id, rows in changed.items():
         group = now[group_id]

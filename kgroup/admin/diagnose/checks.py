@@ -15,7 +15,7 @@ from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.lost import lost, matching_nothing
 from kgroup.admin.diagnose.restarts import slow_restarts
-from kgroup.admin.diagnose.restless import flapping, from_outside, restless
+from kgroup.admin.diagnose.restless import flapping, outside, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
@@ -55,7 +55,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG111": restless,
     "KG113": slow_restarts,
     "KG117": full,
-    "KG120": from_outside,
+    "KG120": outside,
     "KG122": matching_nothing,
     "KG313": lost,
     "KG314": standing_still,
@@ -68,9 +68,9 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
-    outside = any(from_outside(facts))
+    commits = any(outside(facts))
     for found in facts.group.findings:
-        if found.code == "KG119" and outside:
+        if found.code == "KG119" and commits:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)

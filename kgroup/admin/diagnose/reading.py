@@ -103,9 +103,20 @@ def _records_of(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> 
     if not undecided or facts.history is None:
         return
     for place, row in undecided.items():
-        if row.committed_offset is not None:
-            yield place, row.committed_offset
+        if (at := _oldest(row)) is not None:
+            yield place, at
     yield from _samples(facts, undecided)
+
+
+def _oldest(row: OffsetRow) -> int | None:
+    """Return the offset of the oldest record that waits, or that holds back what can be read."""
+    return row.last_stable_offset if _held_back(row) else row.committed_offset
+
+
+def _held_back(row: OffsetRow) -> bool:
+    """Return whether all is read that readers of committed records get."""
+    end, stable = row.log_end_offset, row.last_stable_offset
+    return end is not None and stable is not None and stable < end and row.work == end - stable
 
 
 def _samples(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> list[At]:
@@ -136,7 +147,8 @@ def _status(
         missed = next((each for each in facts.unseen if each.look == HISTORY), None)
         what = "its history is not known, which shows whether its reader goes on"
         return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
-    waits = times.get((place, row.committed_offset))
+    held, oldest = _held_back(row), _oldest(row)
+    waits = times.get((place, oldest)) if oldest is not None else None
     if not isinstance(waits, int):
         return unknown(_untimed(place, waits))
     clock = facts.clock or Clock(facts.now_ms)
@@ -144,10 +156,14 @@ def _status(
     found = []
     # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
     for now_ms in dict.fromkeys((waits + clock.age_ms(waits), max(facts.now_ms, clock.newest_ms or 0))):
+        age_ms = max(now_ms - waits, 0)
         known = PartitionFacts(
             row.log_end_offset or 0,
             committed=row.committed_offset,
-            waited_ms=max(now_ms - waits, 0),
+            stable=row.last_stable_offset,
+            readable=not held,
+            open_ms=age_ms if held else 0,
+            waited_ms=age_ms,
             owner=_owner(facts, row),
             progress=made,
             now_ms=now_ms,

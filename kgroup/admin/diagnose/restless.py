@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.read.findings import some
+from kgroup.admin.read.outside import from_outside
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
 STORM_MS = 300_000
 """A storm is recent: rebalances longer ago belong to none."""
-REPEATED_MS = 10_000
-"""Commits over so long are no single change."""
 SHORT_LIVED_MS = 60_000
 """A member that leaves this soon after joining was not restarted: deployments leave members running."""
 Found = tuple[str, str, list[str]]
@@ -79,25 +78,17 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
     return short, same
 
 
-def from_outside(facts: Facts) -> Iterator[Found]:
-    """Yield that others than members commit again and again; a single change of an admin does not."""
+def outside(facts: Facts) -> Iterator[Found]:
+    """Yield that others than members commit again and again."""
     # A group of which only offsets are on record never had a member; they are not kept with its state.
-    alone = facts.state is not None and not facts.state.kind
-    outside = [
-        event
-        for event in facts.history or ()
-        if event.last_ms >= facts.since_ms
-        and (
-            event.kind in ("committed-outside", "committed-unowned") or (alone and event.kind == "committed")
-        )
-        and event.last_ms - event.timestamp_ms >= REPEATED_MS
-    ]
-    if outside:
-        places = {place for event in outside for place in event.partitions}
+    memberless = facts.state is not None and not facts.state.kind
+    found = from_outside(facts.history or (), facts.since_ms, memberless)
+    if found:
+        places = {place for event in found for place in event.partitions}
         yield (
             f"offsets of {some(places)} are committed again and again by no member of the group",
             "a consumer with assign(), or a tool, uses this group id: give it one of its own",
-            [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in outside[-FLAPS:]],
+            [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in found[-FLAPS:]],
         )
 
 

@@ -32,6 +32,7 @@ _SINK = re.compile(r"connector-consumer-.+-\d+")
 def consequences(found: Evidence) -> Iterator[Check]:
     """Yield what an upgrade changes beyond the protocol; none of it decides."""
     if found.group.state != EMPTY:
+        yield from _health(found)
         yield _assignor(found)
         yield _static_ids(found)
     yield _session_timeout(found)
@@ -50,6 +51,21 @@ def consequences(found: Evidence) -> Iterator[Check]:
             "the first consumer-protocol member converts the group; when the last one leaves while classic "
             "members stay, it converts back",
         )
+
+
+def _health(found: Evidence) -> Iterator[Check]:
+    """Yield what is wrong with the group before the roll: afterwards it would look like the roll's doing."""
+    group = found.described
+    hint = f"see to it before the roll: {command('doctor', found.group.group_id)}"
+    if group is None or group.errors:
+        why = group.errors[0].message if group is not None else "it could not be described with its offsets"
+        yield Check("health", INFO, f"whether the group is healthy now is unknown: {why}", hint)
+        return
+    wrong = [each for each in group.findings if each.severity != INFO]
+    if wrong:
+        codes = list(dict.fromkeys(each.code for each in wrong))
+        said = first_of([f"{each.code} {each.message}" for each in wrong], 2, "; ")
+        yield Check("health", WARN, f"not healthy before the roll: {said}", hint, {"findings": codes})
 
 
 def software_of(group_id: str, client_id: str) -> str | None:

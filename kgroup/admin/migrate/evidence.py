@@ -11,7 +11,7 @@ from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
-from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, reports_instances
+from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, describe, groups_only, reports_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import refused
 from kgroup.errors import (
@@ -83,6 +83,11 @@ def gather_all(
     topics = cluster.metadata(None).topics if all_topics or empty else ()
     names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
+    live = [group.group_id for group in groups.values() if group.state != EMPTY]
+    described: Answers[GroupDescription] = {}
+    if live:
+        seen = describe(cluster, live)
+        described = {group.group_id: group for group in seen.groups}
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
         by_broker.setdefault(_broker_of(group), []).append(group.group_id)
@@ -110,6 +115,7 @@ def gather_all(
             member_types=at.member_types,
             preview=at.preview,
             kind=kinds.get(group_id) or _kind(group),
+            described=described.get(group_id),
         )
     return answers
 

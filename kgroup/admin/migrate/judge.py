@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kgroup.admin.migrate.wave_state import BAD, NOT_JUDGED, OK, UNKNOWN, GroupRun, RuleCheck
 from kgroup.admin.migrate.waves import Rules
 from kgroup.admin.models import CONSUMER, GroupDescription
+from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import count_of, first_of, place_of
 
 NO_ONE_READS = "the group has no members, so nothing reads"
@@ -58,11 +59,11 @@ def _lag(most: int | None, group: GroupRun, last: GroupDescription) -> RuleCheck
         return RuleCheck("lag_growth", NOT_JUDGED, "the rule is null")
     if group.lag_before is None:
         return RuleCheck("lag_growth", UNKNOWN, "the lag before the wave is unknown")
-    if (unknown := lag_unknown(last)) is not None or last.total_lag is None:
+    if (unknown := lag_unknown(last)) is not None or last.work is None:
         why, reason = unknown or ("", None)
         return RuleCheck("lag_growth", UNKNOWN, f"the lag is unknown: {why}", reason)
-    message = f"lag {last.total_lag}, {group.lag_before} before the wave, and {most} more are allowed"
-    return RuleCheck("lag_growth", BAD if last.total_lag - group.lag_before > most else OK, message)
+    message = f"lag {last.work}, {group.lag_before} before the wave, and {most} more are allowed"
+    return RuleCheck("lag_growth", BAD if last.work - group.lag_before > most else OK, message)
 
 
 def lag_unknown(group: GroupDescription) -> tuple[str, str | None] | None:
@@ -85,13 +86,13 @@ def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> R
         return RuleCheck("commits", UNKNOWN, error.message, error.code)
     after = {place_of(row.topic, row.partition): row for row in last.offsets}
     unknown = [place_of(r.topic, r.partition) for r in first.offsets if r.lag is None]
-    # A commit has to follow unread records that no open transaction hides.
+    # A commit has to follow unread records that can be read, and that no open transaction hides.
     due = [
         row
         for row in first.offsets
-        if row.lag
+        if row.work
         and row.committed_offset is not None
-        and (row.last_stable_offset is None or row.committed_offset < row.last_stable_offset)
+        and (row.status is None or row.status.name != PartitionStatus.HELD_BACK)
     ]
     idle = []
     for row in due:

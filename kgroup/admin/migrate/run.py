@@ -181,7 +181,7 @@ class WavesRun:
                     groups[group_id],
                     type_before=found.type,
                     members_before=len(found.members),
-                    lag_before=found.total_lag,
+                    lag_before=found.work,
                     partitions=len(found.offsets),
                     type=found.type,
                     state=found.state,

@@ -9,7 +9,7 @@ from kgroup.admin.migrate.downgrade import plan_downgrade
 from kgroup.admin.migrate.evidence import member_of
 from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
-from kgroup.admin.models import GroupDescription, Member
+from kgroup.admin.models import Finding, GroupDescription, ItemError, Member
 from kgroup.domain import TopicPartition
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -70,6 +70,20 @@ class TestUpgrade:
             "ok"
         ] * 4
         assert told["assignment_user_data"] == "ok"
+
+    def test_what_is_wrong_before_the_roll_is_said_and_decides_nothing(self):
+        wrong = Finding("KG310", "error", "a stands still", None)
+        plan = plan_upgrade(evidence(*THREE, described=group(findings=(wrong,))))
+        (told,) = [check for check in plan.checks if check.code == "health"]
+        assert (plan.verdict, told.status, told.evidence) == (READY, "warn", {"findings": ["KG310"]})
+        assert told.message == "not healthy before the roll: KG310 a stands still"
+
+    def test_a_group_without_findings_needs_no_word_and_one_unseen_does(self):
+        told = Finding("KG306", "info", "not begun", None)
+        assert "health" not in statuses(plan_upgrade(evidence(*THREE, described=group(findings=(told,)))))
+        failed = ItemError("g", "TOPIC_AUTHORIZATION_FAILED", "may be incomplete")
+        for seen in (None, group(errors=(failed,))):
+            assert statuses(plan_upgrade(evidence(*THREE, described=seen)))["health"] == "info"
 
     def test_user_data_in_one_assignment_blocks_and_is_measured(self):
         plan = plan_upgrade(evidence(*THREE[:2], described("m2", user_data=b"12345678")))

@@ -18,6 +18,7 @@ from kgroup.admin.migrate.watch import Unowned
 from kgroup.admin.migrate.wave_state import DONE, STEPS, GroupRun, StateFile, WaveRun, continued
 from kgroup.admin.migrate.waves import Command, Rules, Wave
 from kgroup.admin.models import CONSUMER, GroupDescription, ItemError, Member, OffsetRow
+from kgroup.admin.statuses import PartitionStatus, Status
 from kgroup.domain import Document
 from kgroup.errors import SafetyRefused, StorageError, Unreachable
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -269,7 +270,10 @@ def member(protocol: str = CONSUMER) -> Member:
 
 def row(committed: int | None, end: int, stable: int | None = None) -> OffsetRow:
     lag = None if committed is None else end - committed
-    return OffsetRow("t", 0, committed, end, lag, None, None, None, None, last_stable_offset=stable)
+    held = Status(PartitionStatus.HELD_BACK, "info") if stable == committed else None
+    return OffsetRow(
+        "t", 0, committed, end, lag, None, None, None, None, last_stable_offset=stable, status=held
+    )
 
 
 def description(*rows: OffsetRow, epoch: int = 5, **changes: object) -> GroupDescription:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,10 +76,11 @@ class Loop:
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Loop:
+def loop(tmp_path: Path) -> Iterator[Loop]:
     transport = EmbeddedTransport(Cluster(tmp_path, offsets_partitions=1, clock=ManualClock()))
     create_topic(transport, "t", COUNT)
-    return Loop(transport)
+    yield Loop(transport)
+    transport.cluster.close()
 
 
 def produce(acks: int = 1, last: int = COUNT) -> ProduceRequest:

@@ -1,0 +1,87 @@
+"""Offsets that are committed by no member of their group: only `__consumer_offsets` shows it.
+
+A reader that assigns its partitions itself commits so. It notices no reset, and no deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.read.broker_clock import clock_of
+from kgroup.admin.read.history import read_each
+from kgroup.domain import first_of
+from kgroup.durations import utc
+from kgroup.errors import KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+    from kgroup.history.sources.live import LiveLog
+
+WINDOW_MS = 600_000
+"""Who commits that rarely is no reader at work."""
+REPEATED_MS = 10_000
+"""Commits over so long are no single change."""
+_OF_OFFSETS = ("committed", "rewound", "offsets-", "transaction-")
+"""How the kinds of events begin that say nothing about members."""
+
+
+def from_outside(events: Iterable[Event], since_ms: int, memberless: bool) -> list[Event]:
+    """Return the commits since a time that no member made, again and again.
+
+    A single change of an admin is none. In a `memberless` group all commits are from outside.
+    """
+    return [
+        event
+        for event in events
+        if event.last_ms >= since_ms
+        and (
+            event.kind in ("committed-outside", "committed-unowned")
+            or (memberless and event.kind == "committed")
+        )
+        and event.last_ms - event.timestamp_ms >= REPEATED_MS
+    ]
+
+
+def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[str | None]:
+    """Return in words who commits of late in each of these groups, which have no members now.
+
+    None where nobody does, and a failure where the records cannot be read.
+    """
+    from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveTopic
+
+    if not group_ids:
+        return {}
+    clock = clock_of(cluster, cluster.now_ms())
+    since_ms = (clock.here_ms if clock.sure else clock.newest_ms or clock.here_ms) - WINDOW_MS
+
+    def recent(log: LiveLog, names: list[str]) -> dict[str, str | None]:
+        log.position = log.topic.offset_at(log.partition, since_ms)
+        if log.position < 0:
+            return dict.fromkeys(names)
+        story = replay([log], topic_names=log.topic.topic_names, names=names)
+        found = dict[str, str | None]()
+        for name in names:
+            mine = [event for event in story.events if event.group == name]
+            # Without members now, it had none since the last of its records about them.
+            left_ms = max((e.timestamp_ms for e in mine if not e.kind.startswith(_OF_OFFSETS)), default=-1)
+            after = [event for event in mine if event.timestamp_ms >= left_ms]
+            found[name] = _words(from_outside(after, since_ms, memberless=True))
+        return found
+
+    try:
+        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
+    except KgroupError as error:
+        return dict.fromkeys(group_ids, error)
+    return read_each(topic, group_ids, recent)
+
+
+def _words(found: Sequence[Event]) -> str | None:
+    if not found:
+        return None
+    places = sorted({str(place) for event in found for place in event.partitions})
+    last = max(event.last_ms for event in found)
+    who = "a reader that assigns its partitions itself does not notice this change: stop it first"
+    return f"offsets of {first_of(places, 3)} were committed by no member until {utc(last)}; {who}"

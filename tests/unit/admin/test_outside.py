@@ -1,0 +1,89 @@
+"""Plans that change offsets say when somebody commits without being a member of the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from kgroup.admin.change import delete
+from kgroup.admin.change.reset import TO_LATEST, Scope, Spec, plan_reset
+from kgroup.admin.discovery import ClusterView
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages import fetch as f
+from tests.unit.admin.doctor_logs import Held, Record, commits, generation, remembering
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import classic_group
+from tests.unit.admin.test_doctor_checks import groups_of
+
+Lot = tuple[int, Iterable[Record]]
+LONG_AGO = (100, [generation(1, (Held("a", "orders:0"),))])
+LEFT = (9_700, [generation(2, ())])
+NOW_S = 10_000
+READS = [commits(second, {0: 3}) for second in range(9_800, 9_900, 5)]
+
+
+def empty_group(*lots: Lot) -> FakeCluster:
+    """A group without members, whose log has these records."""
+    made = [(second, list(records)) for second, records in lots]
+    fake = remembering(classic_group("g", state="Empty"), {"orders:0": 3}, *made)
+    known = groups_of(fake)
+    known.times[f"{OFFSETS_TOPIC}:0"] = tuple(second for second, records in made for _ in records)
+    known.ends[f"{OFFSETS_TOPIC}:0"] = sum(len(records) for _, records in made)
+    return fake
+
+
+def said(fake: FakeCluster) -> set[str | None]:
+    """What the plans of a reset and of a deletion say of commits from outside."""
+    cluster = ClusterView(fake, fake.retry(), lambda: NOW_S * 1000)
+    (group,) = plan_reset(cluster, ["g"], Spec(TO_LATEST), Scope(all_topics=True)).groups
+    (item,) = delete.plan(cluster, ["g"])
+    assert item.planned
+    _, _, effect = item.effect.partition(". ")
+    return {group.caution, effect or None}
+
+
+BEFORE = {
+    "never": [],
+    "long ago": [LONG_AGO],
+    "of late and long ago": [LONG_AGO, LEFT],
+    "of late": [LEFT],
+}
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+def test_a_reader_without_a_membership_is_named(before: list[Lot]) -> None:
+    (text,) = said(empty_group(*before, *READS))
+    assert text == (
+        "offsets of orders-0 were committed by no member until 1970-01-01T02:44:55Z; a reader that assigns "
+        "its partitions itself does not notice this change: stop it first"
+    )
+
+
+@pytest.mark.parametrize(
+    "lots",
+    [
+        [],
+        [LONG_AGO, *(commits(second, {0: 3}) for second in range(9_500, 9_700, 5)), LEFT],
+        [(100, [generation(1, ())]), commits(9_900, {0: 3})],
+        [commits(second, {0: 3}) for second in range(9_000, 9_300, 5)],
+    ],
+    ids=["nothing written", "members that left", "one change of an admin", "long ago"],
+)
+def test_nothing_is_said_where_nobody_does(lots: list[Lot]) -> None:
+    assert said(empty_group(*lots)) == {None}
+
+
+def test_it_is_unknown_where_the_log_cannot_be_read() -> None:
+    fake = empty_group(*READS)
+
+    def refuse(node: int, request: f.FetchRequest) -> f.FetchResponse:
+        part = f.PartitionData(partition_index=0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return f.FetchResponse(responses=(f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=(part,)),))
+
+    fake.on(f.FetchRequest, refuse)  # type: ignore[arg-type]
+    (text,) = said(fake)
+    assert text is not None
+    assert text.startswith("whether a reader commits from outside the membership is not known: ")
+    assert "TOPIC_AUTHORIZATION_FAILED" in text
