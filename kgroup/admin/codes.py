@@ -245,7 +245,7 @@ CODES: dict[str, Code] = {
     ),
     "KG122": Code(
         ERROR,
-        "The patterns that the members subscribe to match no topic: the group reads nothing",
+        "Members subscribe to patterns that match no topic: they read nothing",
         "Create the topic, or correct the pattern.",
         ("kgroup regex check PATTERN", _DESCRIBE),
     ),

@@ -218,8 +218,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
     hidden = group.moving and group.classic  # no answer shows what members subscribe to meanwhile
     if state.subscription == "two-applications" and len(group.members) > 1 and not hidden:
         found.append(frozenset({"KG121"}))
-    reads = any(m.owned or m.regex is None for m in group.members)
-    if state.subscription == "pattern-of-nothing" and group.members and not group.classic and not reads:
+    idle = any(m.regex is not None and not m.owned for m in group.members)
+    if state.subscription == "pattern-of-nothing" and not group.classic and idle:
         found.append(frozenset({"KG122"}))
     late = [ms for ms in group.outside_ms if ms > NOW_MS - 3_600_000]
     if len(late) > 1 and late[-1] - late[0] > 10_000:

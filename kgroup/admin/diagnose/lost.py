@@ -8,7 +8,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import some
 from kgroup.admin.refusals import is_gone
 from kgroup.admin.shell import command
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, first_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
@@ -46,19 +46,21 @@ def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that a group reads nothing, as the patterns that its members subscribe to match no topic."""
+    """Yield which members read nothing, as the patterns that they subscribe to match no topic."""
     members = facts.group.known_members
     resolved = facts.state.regexes if facts.state is not None else {}
-    patterns = {member.subscribed_regex for member in members if member.subscribed_regex}
-    if (
-        patterns
-        and all(resolved.get(each) == () for each in patterns)
-        and not any(member.assignment for member in members)
-    ):
-        named = " ".join(sorted(filter(None, patterns)))
-        check = command("regex check", min(filter(None, patterns)))
+    idle = [
+        member
+        for member in members
+        if member.subscribed_regex and resolved.get(member.subscribed_regex) == () and not member.assignment
+    ]
+    if idle:
+        patterns = sorted({member.subscribed_regex or "" for member in idle})
+        check = command("regex check", patterns[0])
+        who = f"{first_of([member.name for member in idle])} {'reads' if len(idle) == 1 else 'read'}"
         yield (
-            f"the group reads nothing: its pattern matches no topic: {named}",
+            f"{'the group reads' if len(idle) == len(members) else who} nothing: no topic matches "
+            f"{' '.join(patterns)}",
             f"create the topic, or correct the pattern: {check}",
             ["as the coordinator resolved it, for the topics that the members may describe"],
         )
