@@ -11,6 +11,7 @@ from base64 import b64encode
 import jsonschema
 import pytest
 
+from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
@@ -451,7 +452,7 @@ class TestUndo:
         busy = f"{group}-busy"
         cluster.classic_group(busy, group, {"i-0": [0]})
         if newest == "refused deletion":
-            cluster.admin.delete_groups([busy])
+            Admin(cluster.admin.transport).delete_groups([busy])
         elif newest == "removal of members":
             on_cluster("remove-members", busy, "--all", "--execute", "--yes")
         else:
