@@ -1,8 +1,9 @@
-"""Compares a replayed state with what a cluster reports: the differences, as text."""
+"""Compares a replayed state with what a cluster reports."""
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from kgroup.domain import NO_OFFSET, TopicPartition
@@ -14,13 +15,25 @@ from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
-OFFSET_OF = "offset of "
-"""The beginning of a difference of committed offsets."""
-PARTITIONS = re.compile(", (owns|target): replayed")
-"""Part of every difference of a member's partitions."""
 START_OFFSETS = "start offsets: they are in __share_group_state, which was not read"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that have no record: then its members and state are not compared."""
+
+
+class About(Enum):
+    """The part of a group in which the two differ."""
+
+    OFFSETS = auto()
+    PARTITIONS = auto()
+    REST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference, in words."""
+
+    text: str
+    about: About = About.REST
 
 
 def differences(
@@ -28,7 +41,7 @@ def differences(
     said: Said,
     topics: Mapping[bytes, str] | None = None,
     starts: Mapping[TopicPartition, int] | None = None,
-) -> Iterator[str]:
+) -> Iterator[Difference]:
     """Yield how the replayed group differs from `said`, one group of `kgroup describe -o json`.
 
     Not compared are what DescribeGroups does not carry (a classic generation, member epochs) and what
@@ -39,12 +52,12 @@ def differences(
     if state is None:
         # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
         if said["state"] not in ("Empty", "Dead") or _committed(said):
-            yield f"the log has no record of it, the cluster reports {said['state']}"
+            yield Difference(f"the log has no record of it, the cluster reports {said['state']}")
         return
     view = state.view()
     kind = CLASSIC if view.kind not in KINDS else view.kind
     if said["type"] and said["type"] != kind:
-        yield f"type: replayed {kind}, the cluster reports {said['type']}"
+        yield Difference(f"type: replayed {kind}, the cluster reports {said['type']}")
         return
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in KINDS else "Empty"
@@ -105,20 +118,22 @@ def hiding_error(said: Said) -> Said | None:
     return None
 
 
-def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:
+def _unlike(
+    whose: str, pairs: Iterable[tuple[str, object, object]], about: About = About.REST
+) -> Iterator[Difference]:
     for what, mine, other in pairs:
         if mine != other:
-            yield f"{whose}{what}: replayed {mine}, the cluster reports {other}"
+            yield Difference(f"{whose}{what}: replayed {mine}, the cluster reports {other}", about)
 
 
-def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) -> Iterator[str]:
+def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) -> Iterator[Difference]:
     if said["members"] is None:
         return
     there = state.members if topics is None else state.members_by(topics)
     theirs_by_id = {m["member_id"]: m for m in said["members"]}
     for member_id in sorted(state.members.keys() ^ theirs_by_id.keys()):
         where = "in the log only" if member_id in state.members else "in the cluster only"
-        yield f"member {member_id}: {where}"
+        yield Difference(f"member {member_id}: {where}")
     for member_id in sorted(state.members.keys() & theirs_by_id.keys()):
         ours, theirs = state.members[member_id], theirs_by_id[member_id]
         pairs: list[tuple[str, object, object]] = [
@@ -148,25 +163,28 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
                     ("client tags", tuple(sorted(client.tags)), tags),
                 ]
         else:
-            pairs += _consumers(ours, there[member_id], theirs)
+            pairs += _consumers(ours, theirs)
+            yield from _unlike(f"member {ours.label}, ", _owned(there[member_id], theirs), About.PARTITIONS)
         yield from _unlike(f"member {ours.label}, ", pairs)
 
 
-def _consumers(
-    ours: RecordedMember, there: RecordedMember, theirs: Said
-) -> Iterator[tuple[str, object, object]]:
-    """Return the state of other groups' members; `there` is ours without deleted topics."""
+def _consumers(ours: RecordedMember, theirs: Said) -> Iterator[tuple[str, object, object]]:
+    """Yield the state of the members of groups without tasks, but for their partitions."""
     if theirs["subscribed_topics"] is not None:
         yield "topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])
-    if theirs["assignment"] is not None:
-        yield "owns", partitions_text(there.holds), partitions_text(_flat(theirs["assignment"]))
     # For protocols other than the consumers' the broker has the same bytes.
     if theirs.get("raw_metadata"):
         yield "metadata", _text(ours.metadata), theirs["raw_metadata"]
     if theirs.get("raw_assignment"):
         yield "assignment", _text(ours.given or b""), theirs["raw_assignment"]
+
+
+def _owned(there: RecordedMember, theirs: Said) -> Iterator[tuple[str, object, object]]:
+    """Yield the partitions of a member; `there` is the recorded one without deleted topics."""
+    if theirs["assignment"] is not None:
+        yield "owns", partitions_text(there.holds), partitions_text(_flat(theirs["assignment"]))
     # Classic members have no target, and DescribeGroups does not carry their epochs.
-    if theirs.get("target_assignment") is not None and ours.target is not None:
+    if theirs.get("target_assignment") is not None and there.target is not None:
         target = partitions_text(_flat(theirs["target_assignment"]))
         yield "target", partitions_text(there.target or ()), target
 
@@ -207,7 +225,7 @@ def _part(name: str, sources: Iterable[str], repartition: Iterable[str], changel
     return f"{name} " + ", ".join(f"{what} {' '.join(sorted(names))}" for what, names in lists)
 
 
-def _offsets(state: GroupState, said: Said) -> Iterator[str]:
+def _offsets(state: GroupState, said: Said) -> Iterator[Difference]:
     committed = _committed(said)
     ours = {
         p: (c.offset, None if c.leader_epoch < 0 else c.leader_epoch, c.metadata)
@@ -219,17 +237,17 @@ def _offsets(state: GroupState, said: Said) -> Iterator[str]:
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
-        yield from _unlike(f"{OFFSET_OF}{place}", pairs)
+        yield from _unlike(f"offset of {place}", pairs, About.OFFSETS)
 
 
-def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[str]:
+def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[Difference]:
     """Yield start offsets that differ; a broker omits those that are not set."""
     committed = {place: offset for place, (offset, *_) in _committed(said).items()}
     ours = {place: start for place, start in starts.items() if start != NO_OFFSET}
     for place in sorted(
         committed.keys() if hidden_positions(said) is not None else ours.keys() | committed.keys()
     ):
-        yield from _unlike(f"{OFFSET_OF}{place}", [("", ours.get(place), committed.get(place))])
+        yield from _unlike(f"offset of {place}", [("", ours.get(place), committed.get(place))], About.OFFSETS)
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:

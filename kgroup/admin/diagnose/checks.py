@@ -26,6 +26,7 @@ from kgroup.admin.shell import command
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, count_of, first_of
 from kgroup.durations import utc
+from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -86,8 +87,8 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
     """Yield what the facts add to a finding of the description."""
     if code in ("KG101", "KG102"):
-        started = _last(facts.history, "rebalance-started")
-        completed = _last(facts.history, "rebalance-completed")
+        started = _last(facts.history, Kind.REBALANCE_STARTED)
+        completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
             since = f"rebalancing since {utc(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
@@ -114,7 +115,7 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
         left = [
             event.timestamp_ms
             for event in facts.history or ()
-            if event.kind == "member-left-for-now" and event.instance_id == member.instance_id
+            if event.kind == Kind.MEMBER_LEFT_FOR_NOW and event.instance_id == member.instance_id
         ]
         if left and session:
             yield f"{member.name} left at {utc(left[-1])}, its session ends at {utc(left[-1] + session)}"
@@ -128,8 +129,8 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         return
     if facts.group.type not in (CONSUMER, STREAMS) or facts.group.state not in ("Assigning", "Reconciling"):
         return
-    started = _last(facts.history, "rebalance-started")
-    completed = _last(facts.history, "rebalance-completed")
+    started = _last(facts.history, Kind.REBALANCE_STARTED)
+    completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
         return
     age_s = facts.age_ms(started.timestamp_ms) / 1000
@@ -167,7 +168,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
-        completed = _last(facts.history, "rebalance-completed")
+        completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
         at = f" at {utc(completed.timestamp_ms)}" if completed else ""
         evidence.append(f"generation {view.epoch} was complete{at}: the rebalance began after that")
     if group.state == COMPLETING:

@@ -6,6 +6,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import first_of
 from kgroup.durations import utc
+from kgroup.history.fold.events import Kind
 
 MISSING, TOO_FEW = "KG114", "KG115"
 SHOWN = 5
@@ -36,7 +37,8 @@ def _missing(facts: Facts) -> Iterator[Expected]:
         # The group's rebalance timeout; 0 where no member sent one.
         members = facts.state.view().members.values() if facts.state is not None else ()
         bound_ms = max((member.rebalance_timeout_ms for member in members), default=0)
-    changes = [e.timestamp_ms for e in facts.history if e.kind in ("rebalance-completed", "group-emptied")]
+    ends = (Kind.REBALANCE_COMPLETED, Kind.GROUP_EMPTIED)
+    changes = [event.timestamp_ms for event in facts.history if event.kind in ends]
     since: dict[str, int | None] = {}
     for name in registration.missing:
         own = [event.timestamp_ms for event in facts.history if event.instance_id == name]

@@ -145,6 +145,14 @@ class Facts:
         return [event for event in self.history or () if event.timestamp_ms >= self.since_ms]
 
     @property
+    def completed_ms(self) -> int:
+        """When the newest rebalance in the history was complete; -1 where it has none."""
+        from kgroup.history.fold.events import Kind
+
+        done = (e.timestamp_ms for e in self.history or () if e.kind == Kind.REBALANCE_COMPLETED)
+        return max(done, default=-1)
+
+    @property
     def rebalanced_throughout(self) -> bool:
         """Whether it was seen rebalancing until patience ran out."""
         return self.rebalances and 0 < self.patience_s <= self.seen_for_s

@@ -13,6 +13,7 @@ from kgroup.admin.shell import command
 from kgroup.domain import count_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
+from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Delivered, Event
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LIMIT = "share.delivery.count.limit"
 REJECTED_AFTER = 1
 """After one delivery only a rejection gives up a record: no broker's limit is below 2 (ShareGroupConfig)."""
-_RELEASED = "records-released"
+_RELEASED = Kind.RECORDS_RELEASED
 Found = tuple[str, str, list[str]]
 """The finding, what to do about it, and its evidence."""
 

@@ -11,8 +11,9 @@ from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition, first_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
+from kgroup.history.fold.events import Kind
 
-REMOVED = ("offsets-deleted", "offsets-expired-or-deleted")
+REMOVED = (Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)
 
 
 def _removed(facts: Facts) -> dict[TopicPartition, int]:
@@ -58,9 +59,9 @@ def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
         patterns = sorted({member.subscribed_regex or "" for member in idle})
         check = command("regex check", patterns[0])
         who = f"{first_of([member.name for member in idle])} {'reads' if len(idle) == 1 else 'read'}"
+        who = "the group reads" if len(idle) == len(members) else who
         yield (
-            f"{'the group reads' if len(idle) == len(members) else who} nothing: no topic matches "
-            f"{' '.join(patterns)}",
+            f"{who} nothing: no topic matches {' '.join(patterns)}",
             f"create the topic, or correct the pattern: {check}",
             ["as the coordinator resolved it, for the topics that the members may describe"],
         )

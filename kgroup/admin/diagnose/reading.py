@@ -35,6 +35,7 @@ from kgroup.admin.statuses import (
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
+from kgroup.history.fold.events import Kind
 
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
@@ -202,10 +203,11 @@ def _progress(
     Its reader does not notice that: it reads on where it was.
     """
     events = facts.history or ()
-    began = max((e.timestamp_ms for e in events if e.kind == "rebalance-completed"), default=-1)
+    began = facts.completed_ms
     at = facts.committed_ms.get(place, -1)
     member_id = undecided[place].member_id
-    if any(e.kind == "rewound" and began <= e.timestamp_ms >= at and place in e.partitions for e in events):
+    rewound = [event for event in events if event.kind == Kind.REWOUND and place in event.partitions]
+    if any(began <= event.timestamp_ms >= at for event in rewound):
         return None
     since = max(at, _got_ms(facts, place, member_id))
     delays = [
@@ -243,11 +245,10 @@ def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
 
     A classic group assigns anew with each generation; in the consumer protocol a partition stays where it is.
     """
-    events = facts.history or ()
     if facts.group.type == CLASSIC:
-        return max((e.timestamp_ms for e in events if e.kind == "rebalance-completed"), default=-1)
+        return facts.completed_ms
     got = -1
-    for event in reversed(events):
+    for event in reversed(facts.history or ()):
         if event.member_id != member_id or event.kind not in _OWNING:
             continue
         if place not in event.partitions:
@@ -256,7 +257,7 @@ def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
     return got
 
 
-_OWNING = ("member-reconciled", "member-revoking", "member-waiting", "member-left-for-now")
+_OWNING = (Kind.MEMBER_RECONCILED, Kind.MEMBER_REVOKING, Kind.MEMBER_WAITING, Kind.MEMBER_LEFT_FOR_NOW)
 """Events that list what a member of the consumer protocol owns."""
 
 
@@ -265,8 +266,8 @@ def _loops(facts: Facts, place: TopicPartition, instance_id: str | None, since_m
     return sum(
         event.timestamp_ms >= since_ms
         and (
-            (event.kind == "member-left-or-expired" and place in event.partitions)
-            or (event.kind == "member-replaced" and event.instance_id == instance_id)
+            (event.kind == Kind.MEMBER_LEFT_OR_EXPIRED and place in event.partitions)
+            or (event.kind == Kind.MEMBER_REPLACED and event.instance_id == instance_id)
         )
         for event in facts.history or ()
     )
@@ -319,6 +320,6 @@ def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:
     return {
         place: event.last_ms
         for event in facts.recent
-        if event.kind == "committed"
+        if event.kind == Kind.COMMITTED
         for place in event.partitions
     }

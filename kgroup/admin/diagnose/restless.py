@@ -13,6 +13,7 @@ from kgroup.admin.read.outside import from_outside
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
+from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -31,7 +32,7 @@ def restless(facts: Facts) -> Iterator[Found]:
 
     For a classic group its generations are counted: no record shows when they began.
     """
-    kind = "rebalance-completed" if facts.group.type == CLASSIC else "rebalance-started"
+    kind = Kind.REBALANCE_COMPLETED if facts.group.type == CLASSIC else Kind.REBALANCE_STARTED
     seen = [event for event in facts.recent if event.kind == kind]
     if len(seen) < REBALANCES:
         return
@@ -67,13 +68,13 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
     short: list[Event] = []
     same = 0
     for event in facts.recent:
-        if event.kind in ("member-joined", "member-replaced"):
+        if event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED):
             joined[event.member_id] = event.timestamp_ms
-        elif event.kind == "member-left-or-expired" and event.timestamp_ms >= since:
+        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED and event.timestamp_ms >= since:
             came = joined.pop(event.member_id, None)
             if came is not None and event.timestamp_ms - came < SHORT_LIVED_MS:
                 short.append(event)
-        elif event.kind == "rebalance-completed" and not event.proven and event.timestamp_ms >= since:
+        elif event.kind == Kind.REBALANCE_COMPLETED and not event.proven and event.timestamp_ms >= since:
             same += facts.group.type == CLASSIC
     return short, same
 
@@ -96,7 +97,7 @@ def flapping(facts: Facts) -> Iterator[Found]:
     """Yield the instance ids that were taken over repeatedly, with their members."""
     replaced: defaultdict[str, list[Event]] = defaultdict(list)
     for event in facts.recent:
-        if event.kind == "member-replaced" and event.instance_id:
+        if event.kind == Kind.MEMBER_REPLACED and event.instance_id:
             replaced[event.instance_id].append(event)
     for instance_id, events in sorted(replaced.items()):
         if len(events) >= FLAPS:

@@ -50,7 +50,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     if not stalled or facts.state is None:
         return []
     newest = max(facts.committed_ms.values(), default=-1)
-    began = max((e.timestamp_ms for e in facts.history or () if e.kind == "rebalance-completed"), default=-1)
+    began = facts.completed_ms
     found = []
     for member in facts.state.view().members.values():
         waiting = tuple(sorted(member.holds & stalled))

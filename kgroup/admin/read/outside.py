@@ -23,8 +23,6 @@ WINDOW_MS = 600_000
 """Who commits that rarely is no reader at work."""
 REPEATED_MS = 10_000
 """Commits over so long are no single change."""
-_OF_OFFSETS = ("committed", "rewound", "offsets-", "transaction-")
-"""How the kinds of events begin that say nothing about members."""
 
 
 def from_outside(events: Iterable[Event], since_ms: int, memberless: bool) -> list[Event]:
@@ -32,14 +30,14 @@ def from_outside(events: Iterable[Event], since_ms: int, memberless: bool) -> li
 
     A single change of an admin is none. In a `memberless` group all commits are from outside.
     """
+    from kgroup.history.fold.events import Kind
+
+    kinds = {Kind.COMMITTED_OUTSIDE, Kind.COMMITTED_UNOWNED, *([Kind.COMMITTED] if memberless else ())}
     return [
         event
         for event in events
         if event.last_ms >= since_ms
-        and (
-            event.kind in ("committed-outside", "committed-unowned")
-            or (memberless and event.kind == "committed")
-        )
+        and event.kind in kinds
         and event.last_ms - event.timestamp_ms >= REPEATED_MS
     ]
 
@@ -49,6 +47,7 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
 
     None where nobody does, and a failure where the records cannot be read.
     """
+    from kgroup.history.fold.events import OF_OFFSETS
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveTopic
 
@@ -66,7 +65,7 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
         for name in names:
             mine = [event for event in story.events if event.group == name]
             # Without members now, it had none since the last of its records about them.
-            left_ms = max((e.timestamp_ms for e in mine if not e.kind.startswith(_OF_OFFSETS)), default=-1)
+            left_ms = max((e.timestamp_ms for e in mine if e.kind not in OF_OFFSETS), default=-1)
             after = [event for event in mine if event.timestamp_ms >= left_ms]
             found[name] = _words(from_outside(after, since_ms, memberless=True))
         return found

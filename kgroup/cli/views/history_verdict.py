@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.state import GroupState
     from kgroup.history.replay import Reader
+    from kgroup.history.verify import Difference
 
 Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
 """Start offsets of share groups; None where they may not all have been read."""
@@ -44,7 +45,7 @@ class Verdict(NamedTuple):
     more; "" if none did.
     """
 
-    differences: list[str]
+    differences: "list[Difference]"
     uncompared: list[str]
     all_of_it: bool = False
     failed: str = ""
@@ -86,7 +87,7 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
         {
             "group_id": name,
             "verdict": verdict.word,
-            "differences": verdict.differences,
+            "differences": [each.text for each in verdict.differences],
             "not_compared": verdict.uncompared,
         }
         for name, verdict in found.verdicts.items()
@@ -200,12 +201,12 @@ def _excuse_the_restless(
     found: Comparison, readers: "Sequence[Reader]", deliveries: "Sequence[DeliveryReader]"
 ) -> None:
     """Exclude offsets committed while both sides are read: they never stand still."""
-    from kgroup.history.verify import OFFSET_OF
+    from kgroup.history.verify import About
 
     restless = {
         name
         for name in found.named("differs")
-        if all(each.startswith(OFFSET_OF) for each in found.verdicts[name].differences)
+        if all(each.about is About.OFFSETS for each in found.verdicts[name].differences)
     }
     before = _newest_commits(readers, deliveries, restless)
     if restless:
@@ -246,6 +247,8 @@ def _compared(
 
     Of `deleted` groups nothing is left at the end of the log.
     """
+    from kgroup.history.verify import Difference
+
     assert source.admin is not None
     described = source.admin.describe(sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
@@ -270,7 +273,7 @@ def _compared(
             found[name] = (
                 Verdict.unknown(refusal.message, refusal.code)
                 if state.kind in (SHARE, STREAMS)
-                else Verdict([f"in the log, but {refusal.message}"], [])
+                else Verdict([Difference(f"in the log, but {refusal.message}")], [])
             )
         elif name in deleted:
             found[name] = Verdict([], [])
@@ -284,13 +287,13 @@ def _verdict(
     starts: Mapping[TopicPartition, int] | None,
 ) -> Verdict:
     from kgroup.history.sources.live import LiveLog
-    from kgroup.history.verify import PARTITIONS, START_OFFSETS, differences, hiding_error, uncompared
+    from kgroup.history.verify import START_OFFSETS, About, differences, hiding_error, uncompared
 
     hidden = hiding_error(said)
     unlike = list(differences(state, said, starts=starts))
     not_compared = uncompared(state, said, starts_read=starts is not None)
     live = next((log.topic for log in source.logs if isinstance(log, LiveLog)), None)
-    if live is not None and any(PARTITIONS.search(each) for each in unlike):
+    if live is not None and any(each.about is About.PARTITIONS for each in unlike):
         # Members may own partitions of topics that are gone.
         live.refresh()
         of_these = list(differences(state, said, live.topic_names, starts)) if live.topic_names else unlike

@@ -69,6 +69,21 @@ class Kind(StrEnum):
     LOG_COMPACTED = "log-compacted"
 
 
+OF_OFFSETS = frozenset(
+    {
+        Kind.COMMITTED,
+        Kind.COMMITTED_OUTSIDE,
+        Kind.COMMITTED_UNOWNED,
+        Kind.REWOUND,
+        Kind.OFFSETS_DELETED,
+        Kind.OFFSETS_EXPIRED_OR_DELETED,
+        Kind.TRANSACTION_COMMITTED,
+        Kind.TRANSACTION_ABORTED,
+    }
+)
+"""The kinds that say nothing about members."""
+
+
 class Unowned(NamedTuple):
     """A partition that got an owner after `ms` milliseconds without one (from record to record)."""
 
