@@ -260,7 +260,9 @@ def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     beyond = {
         TopicPartition(row.topic, row.partition): (row.committed_offset, row.log_end_offset)
         for row in group.offsets
-        if row.committed_offset is not None
+        # No lag is known beyond the end, which spares most rows the rest.
+        if row.lag is None
+        and row.committed_offset is not None
         and row.log_end_offset is not None
         and row.committed_offset > row.log_end_offset
     }
@@ -280,7 +282,8 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         TopicPartition(row.topic, row.partition)
         for row in group.offsets
         # A topic that was not looked up is not known to be gone; one that does not exist is gone in whole.
-        if row.partition >= (topics.get(row.topic, row.partition + 1) or 0)
+        if row.lag is None
+        and row.partition >= (topics.get(row.topic, row.partition + 1) or 0)
         and row.committed_offset is not None
     ]
     if gone:
@@ -300,8 +303,9 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
 
 
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    committed = sum(row.committed_offset is not None for row in group.offsets)
-    if group.state == EMPTY and committed and group.type != SHARE:
+    if group.state != EMPTY or group.type == SHARE:
+        return
+    if committed := sum(row.committed_offset is not None for row in group.offsets):
         yield (
             f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
             f"{command('offsets export', group.group_id)} keeps a copy",
@@ -327,7 +331,10 @@ def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
     bare = [
         TopicPartition(row.topic, row.partition)
         for row in group.offsets
-        if row.committed_offset is None and row.member_id is not None and row.log_end_offset and row.lag != 0
+        if row.lag is None
+        and row.committed_offset is None
+        and row.member_id is not None
+        and row.log_end_offset
     ]
     if bare:
         have = "has" if len(bare) == 1 else "have"

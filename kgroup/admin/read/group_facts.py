@@ -46,6 +46,9 @@ class GroupFacts:
         self._owners = {member.member_id: _owner(member) for member in owners.values()}
         self._moving = group.state in ("Assigning", "Reconciling")
         self._waiting: dict[tuple[str, bool, bool], Status] = {}
+        # Without members, what waits is unread, whatever its topic and age.
+        empty = self._members == 0 and not self._rebalances and not self._moving and unread is None
+        self._unread = status_of(PartitionFacts(1, committed=0, members=0)) if empty else None
 
     def waiting(
         self, place: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
@@ -54,7 +57,10 @@ class GroupFacts:
 
         Most partitions of groups that are behind are such: those of one owner, or topic, are judged once.
         """
-        start, waited = view.start, view.waited(offset)
+        start = view.start
+        if self._unread is not None and isinstance(start, int) and start <= offset <= view.readable_at:
+            return self._unread
+        waited = view.waited(offset)
         if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
             return None
         if owner is not None and not isinstance(waited, int) and waited is not CLOCK_UNSURE:
