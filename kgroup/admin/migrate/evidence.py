@@ -84,10 +84,7 @@ def gather_all(
     names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
     live = [group.group_id for group in groups.values() if group.state != EMPTY]
-    described: Answers[GroupDescription] = {}
-    if live:
-        seen = describe(cluster, live)
-        described = {group.group_id: group for group in seen.groups}
+    described = {group.group_id: group for group in describe(cluster, live).groups} if live else {}
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
         by_broker.setdefault(_broker_of(group), []).append(group.group_id)

@@ -54,7 +54,7 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         least = _work_at_least(group) if records else group.time_lag_at_least_ms
         group_lag = group.max_time_lag_ms
         if records:
-            group_lag = group.work
+            group_lag = None if group.total_lag is None else group.total_lag - group.unreadable_lag
         if group_lag is None and not records:
             group_lag = group.time_lag_at_most_ms
         if least is not None and least > limit["limit"]:

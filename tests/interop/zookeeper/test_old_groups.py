@@ -251,7 +251,8 @@ def _first_records(today: RealKafka, group: str, topic: str, partitions: int) ->
 def test_a_plan_names_what_does_not_exist_in_the_new_cluster(today, kgroup, tmp_path: Path):
     file = tmp_path / "plan.csv"
     file.write_text("t1,0,3\nt1,7,3\nnowhere,0,3\n")
-    ran = kgroup("offsets", "import", str(file), "--to", "fresh", "-b", today.bootstrap, "-o", "json")
+    to = ("--to", "fresh", "--create", "-b", today.bootstrap)
+    ran = kgroup("offsets", "import", str(file), *to, "-o", "json")
     assert ran.code == 5
     told = {(i["topic"], i["partition"]): (i["result"], i["error_code"]) for i in ran.data["items"]}
     assert told == {
