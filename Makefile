@@ -1,5 +1,5 @@
-# kgroup: every target does its own set-up. Python 3.11 or newer is all it needs; only `interop` wants
-# Java 17, Maven, Go, Node and Chromium as well.
+# Every target sets up .venv as far as it needs it, from Python 3.11 or newer. What has to do with Kafka itself also
+# needs Java 17 and Maven, with foreign clients Go and Node, and `interop` Chromium.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,10 +9,6 @@ KERBEROS := $(VENV)/.kerberos
 LOOPS := $(VENV)/.loops
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
-CASES ?= 10000
-PROGRAMS ?= 5000
-SECONDS ?= 60
-FIRST ?= 1
 SEED ?= 0
 PLACES ?= 40
 COUNT ?= 20
@@ -27,7 +23,7 @@ GROUPS ?= 1000
 
 .PHONY: help
 help: ## Show what there is to run
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@sed 's/^$$(TOOLS)/$(TOOLS)/' $(MAKEFILE_LIST) | awk -F ':.*## ' '/^[a-z -]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: setup
 setup: $(STAMP) $(LOOPS) ## Make .venv with kgroup, its extras and the development tools
@@ -71,10 +67,15 @@ check: setup spark ## Style, types (those of PySpark too), layers
 	$(BIN)/lint-imports
 	$(BIN)/lint-imports --no-cache --config tests/house/rooms.ini
 
-.PHONY: interop
-interop: setup kerberos ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
+# Downloads and builds, which may take longer than a test is allowed to.
+.PHONY: toolchain builds
+toolchain: setup
 	@$(BIN)/python -m tests.interop.toolchain
+builds: setup
 	@$(BIN)/python -m tests.interop.foreign.builds
+
+.PHONY: interop
+interop: kerberos toolchain builds ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.versions.broker 2.4 4.4
 	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
@@ -102,23 +103,19 @@ $(KERBEROS): $(STAMP)
 
 .PHONY: foreign
 foreign: export KGROUP_FOREIGN = full
-foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
-	@$(BIN)/python -m tests.interop.foreign.builds
+foreign: builds ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
 
 .PHONY: fleet
 fleet: export KGROUP_FOREIGN = full
 fleet: export KGROUP_INTEROP = full
 fleet: export KGROUP_FLEET = $(GROUPS)
-fleet: setup ## Verdicts on 1,000 groups of every client against what Kafka does, 30 moved: make fleet GROUPS=10000
-	@$(BIN)/python -m tests.interop.toolchain
-	@$(BIN)/python -m tests.interop.foreign.builds
+fleet: toolchain builds ## Verdicts on 1,000 groups of every client against what Kafka does, 30 moved: make fleet GROUPS=10000
 	$(BIN)/pytest -q -m interop tests/interop/test_fleet.py tests/interop/test_upgrade_waves.py
 
 .PHONY: security
 security: export KGROUP_SECURITY = full
-security: setup kerberos ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
-	@$(BIN)/python -m tests.interop.toolchain
+security: kerberos toolchain ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py \
 	  tests/interop/test_rights_of_commands.py
 
@@ -133,31 +130,15 @@ versions: setup ## Every command at brokers from 2.3 to 4.4; VERSIONS=record wri
 .PHONY: incidents
 incidents: export KGROUP_INCIDENTS = $(INCIDENTS)
 incidents: export KGROUP_INCIDENTS_HEALTHY_S = $(HEALTHY)
-incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=record writes docs/incidents.md of it
-	@$(BIN)/python -m tests.interop.toolchain
-	@$(BIN)/python -m tests.interop.foreign.builds
+incidents: toolchain builds ## Incidents with known truth, every command asked; INCIDENTS=record writes docs/incidents.md of it
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
 
-.PHONY: exam
-exam: setup ## States of groups that a program makes up, every command asked: make exam COUNT=20000 FIRST=seed
-	$(BIN)/python -m tests.exam --count $(COUNT) --first $(FIRST)
-
-.PHONY: differential
-differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential SEEDS=10000 STREAMS=1 KAFKA=4.4.0
-	@$(BIN)/python -m tests.differential --kafka $(KAFKA) --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)
-
-.PHONY: differential-tasks
-differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor and on ours: make differential-tasks CASES=10000
-	@$(BIN)/python -m tests.differential.tasks --first $(FIRST) --cases $(CASES)
-
-.PHONY: differential-share
-differential-share: setup ## Made-up programs on Kafka's own share partition and share coordinator, and on ours
-	@$(BIN)/python -m tests.differential.share --first $(FIRST) --programs $(PROGRAMS)
-
-.PHONY: differential-patterns
-differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in ours: make differential-patterns CASES=100000
-	@$(BIN)/python -m tests.differential.patterns --first $(FIRST) --cases $(CASES)
+TOOLS := exam differential differential-tasks differential-patterns differential-share soak hostile outside
+.PHONY: $(TOOLS)
+$(TOOLS): setup ## Made-up states, programs and faults, other projects' tests: make exam ARGS="--count 20000", or ARGS=--help
+	$(BIN)/python -m tests.$(subst -,.,$@) $(ARGS)
+outside: toolchain
 
 .PHONY: kafka-release
 kafka-release: setup ## What a release of Kafka declares and kgroup does not know, or a former one: make kafka-release FROM=4.3.1
@@ -167,11 +148,6 @@ kafka-release: setup ## What a release of Kafka declares and kgroup does not kno
 kafka-since: setup ## Write which release first served which version of a request, of the jars of 2.3 to 4.4 (Maven)
 	$(BIN)/python -m tests.kafka_release.since
 	$(BIN)/ruff format --quiet kgroup/protocol/since.py
-
-.PHONY: outside
-outside: setup ## The Kafka tests of quix-streams on Kafka and on ours: make outside SUITE=../quix-streams
-	@$(BIN)/python -m tests.interop.toolchain
-	$(BIN)/python -m tests.outside $(SUITE)
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1
@@ -186,15 +162,6 @@ damage: setup ## Every file of a data folder damaged in every way: make damage P
 mutants: setup ## What tests do not see: make mutants PACKAGE=kgroup/log TESTS=tests/unit/log COUNT=20 SEED=1
 	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock 'cosmic-ray>=8.7,<9'
 	$(BIN)/python -m tests.mutants $(PACKAGE) --tests "$(TESTS)" --count $(COUNT) --seed $(SEED)
-
-.PHONY: soak
-soak: setup ## Real clients under kill -9 and broken connections: make soak SECONDS=600
-	$(BIN)/python -m tests.soak --seconds $(SECONDS)
-
-.PHONY: hostile
-hostile: setup ## Strangers at a server beside real clients: make hostile SECONDS=600 SEED=1 ONLY=bounds
-	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED) $(if $(ONLY),--only $(ONLY)) \
-	  $(if $(REQUESTS),--requests $(REQUESTS))
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leaves out without its extras

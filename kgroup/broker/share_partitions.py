@@ -14,7 +14,7 @@ from functools import partial
 from kgroup.broker.share_state import ShareState
 from kgroup.broker.wakeups import Deadline, Wakeups
 from kgroup.broker.watchers import Key, Watcher, Watchers
-from kgroup.coordinator.group_settings import BY_DURATION, ShareSettings, share_settings
+from kgroup.coordinator.config import BY_DURATION, GroupConfig
 from kgroup.durations import iso_duration_ms
 from kgroup.errors import ErrorCode, Refused
 from kgroup.log.interface import Log
@@ -56,10 +56,9 @@ class SharePartitions:
         self._led: dict[StateKey, Led] = {}
         self._watchers = Watchers()
 
-    def settings(self, group_id: str) -> ShareSettings:
+    def settings(self, group_id: str) -> GroupConfig:
         """Return the settings of a group that are in force now."""
-        own = self._cluster.catalog.group_configs.get(group_id, {})
-        return share_settings(self._cluster.group_config, own)
+        return self._cluster.in_force.of_group(group_id)
 
     def get(self, key: StateKey) -> SharePartition | None:
         """Return an existing share partition; None for one that was never fetched."""
@@ -74,7 +73,10 @@ class SharePartitions:
             led = None
         settings = self.settings(key.group_id)
         terms = Terms(
-            settings.lock_ms, settings.most_deliveries, settings.most_locks, may_renew=settings.may_renew
+            settings.share_lock_ms,
+            settings.share_delivery_limit,
+            settings.share_max_locks,
+            may_renew=settings.share_may_renew,
         )
         if led is None:
             share = self._made(key, log, settings, terms)
@@ -164,7 +166,7 @@ class SharePartitions:
             raise
         self.changed(key)
 
-    def _made(self, key: StateKey, log: Log, settings: ShareSettings, terms: Terms) -> SharePartition:
+    def _made(self, key: StateKey, log: Log, settings: GroupConfig, terms: Terms) -> SharePartition:
         clock = self._cluster.clock
         asked = PartitionOfLeader(partition=key.partition, leader_epoch=log.leader_epoch)
         try:
@@ -173,10 +175,10 @@ class SharePartitions:
             if start < 0:
                 # A new group begins where its setting share.auto.offset.reset says.
                 start = log.end_offset
-                if settings.reset == "earliest":
+                if settings.share_reset == "earliest":
                     start = log.start_offset
-                elif settings.reset.startswith(BY_DURATION):
-                    ago_ms = iso_duration_ms(settings.reset.removeprefix(BY_DURATION)) or 0
+                elif settings.share_reset.startswith(BY_DURATION):
+                    ago_ms = iso_duration_ms(settings.share_reset.removeprefix(BY_DURATION)) or 0
                     begin = log.offset_for_timestamp(max(clock.now_ms() - ago_ms, 0))
                     start = log.end_offset if begin is None else begin[0]
             stored = Stored(found.state_epoch, start, found.state_batches)

@@ -9,9 +9,9 @@ from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.settings_in_force import near_misses
 from kgroup.runtime.topic_settings import INTERNAL, SETTINGS
 from kgroup.runtime.topic_settings import check as check_values
+from kgroup.settings import near_misses
 
 MAX_NAME = 249
 MAX_PARTITIONS = 10_000

@@ -1,26 +1,24 @@
-"""The coordinator's settings, under Kafka's names, with Kafka's defaults, bounds and cross-checks.
+"""The coordinator's settings, of its broker and of single groups, each a row.
 
-The sources are Kafka's GroupCoordinatorConfig and ShareGroupConfig; the differential compares every setting
-here with those of each release.
+The sources are Kafka's GroupCoordinatorConfig, GroupConfig and ShareGroupConfig; the differential compares
+every setting here with those of each release.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Self
 
-from kgroup.errors import ConfigError
+from kgroup.coordinator.roster import ROWS, Roster
+from kgroup.durations import iso_duration_ms
+from kgroup.errors import ConfigError, ErrorCode, Refused
+from kgroup.numbers import INT32_MAX
 from kgroup.protocol.releases import NEWEST, Release
+from kgroup.settings import BOOLEAN, LIST, LONG, STRING, Setting, Settings, number, one_of, written
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-INT64_MAX = 2**63 - 1
-_BLANK = "".join(map(chr, range(0x21)))
-_WHOLE = re.compile(r"[+-]?\d+")
-_COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -28,250 +26,326 @@ _ASSIGNORS = {
 _TASK_ASSIGNORS = {"org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky"}
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
-_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-BOUNDED_IN = {
-    "group.consumer.": _BOUNDED,
-    "group.streams.": _BOUNDED,
-    "group.share.": (
-        *_BOUNDED,
-        "record.lock.duration.ms",
-        "delivery.count.limit",
-        "partition.max.record.locks",
-    ),
-}
-"""The settings, by their common prefix, that have a lower and an upper bound for groups."""
+BY_DURATION = "by_duration:"
+_PACES = ("consumer", "share", "streams")
 
 
-class _Setting(NamedTuple):
-    name: str
-    read: Callable[[str], Any]
-
-
-def _number(name: str, default: int, least: int = 1, most: int = INT32_MAX) -> Any:
-    return _other(name, default, lambda text: whole_number(text, least, most))
-
-
-def _other(name: str, default: Any, read: Callable[[str], Any]) -> Any:
-    return field(default=default, metadata={"setting": _Setting(name, read)})
-
-
-def whole_number(text: str, least: int, most: int) -> int:
-    """Return the number as Java reads it: a sign, digits, blanks around; ValueError says what is wrong."""
-    digits = text.strip(_BLANK)
-    if not _WHOLE.fullmatch(digits) or len(digits) > 4000:
-        raise ValueError(f"must be a whole number from {least} to {most}")
-    value = int(digits)
-    if value < least:
-        raise ValueError(f"must be at least {least}")
-    if value > most:
-        raise ValueError(f"must be at most {most}")
-    return value
-
-
-def _list(text: str) -> tuple[str, ...]:
+def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return each item once, in order; no item may be empty."""
-    items = _COMMA.split(text.strip(_BLANK))
-    if not all(items):
+    if not names or not all(names):
         raise ValueError("must name at least one, with a comma between each")
-    return tuple(dict.fromkeys(items))
+    return tuple(dict.fromkeys(names))
 
 
-def rack_tags(text: str) -> tuple[str, ...]:
-    """Return the names of client tags; ValueError where one is empty or given twice."""
-    stripped = text.strip(_BLANK)
-    tags = tuple(_COMMA.split(stripped)) if stripped else ()
-    if len(set(tags)) < len(tags):
-        raise ValueError("must not contain duplicate tag keys")
-    if not all(tags):
-        raise ValueError("must not have an empty tag key")
-    return tags
-
-
-def _assignors(text: str, known: Mapping[str, str]) -> tuple[str, ...]:
+def _assignors(names: tuple[str, ...], known: Mapping[str, str]) -> tuple[str, ...]:
     """Return assignors by their short names, or by Kafka's classes, which are the keys of `known`."""
-    names = [known.get(name, name) for name in _list(text)]
-    for name in names:
+    short = [known.get(name, name) for name in _listed(names)]
+    for name in short:
         if name not in known.values():
-            short = ", ".join(known.values())
-            raise ValueError(f"names {name!r}; use {short} or Kafka's class names of these")
-    if len(set(names)) < len(names):
+            choices = ", ".join(known.values())
+            raise ValueError(f"names {name!r}; use {choices} or Kafka's class names of these")
+    if len(set(short)) < len(short):
         raise ValueError("names an assignor twice, by its short name and by its class")
-    return tuple(names)
+    return tuple(short)
 
 
-def _protocols(text: str) -> tuple[str, ...]:
-    names = _list(text)
-    for name in names:
+def _protocols(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in _listed(names):
         if name not in _PROTOCOLS:
             raise ValueError(f"names {name!r}; use {', '.join(_PROTOCOLS)}")
     if "classic" not in names:
         raise ValueError("must name classic, which cannot be disabled")
+    return _listed(names)
+
+
+def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("must not contain duplicate tag keys")
+    if not all(names):
+        raise ValueError("must not have an empty tag key")
     return names
 
 
-def _policy(text: str) -> str:
-    policy = text.strip(_BLANK).lower()
-    if policy not in _POLICIES:
-        raise ValueError(f"must be one of {', '.join(_POLICIES)}")
-    return policy
+def _among(names: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    """Return a check that a group chooses one of its broker's task assignors."""
+
+    def check(name: str) -> tuple[str, ...]:
+        if name not in names:
+            registered = f"Registered assignors are: [{', '.join(names)}]."
+            raise ValueError(f"'{name[:200]}' is not a registered task assignor. {registered}")
+        return (name,)
+
+    return check
 
 
-def _flag(text: str) -> bool:
-    flag = text.strip(_BLANK).lower()
-    if flag not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return flag == "true"
+def _reset(word: str) -> str:
+    if word.startswith(BY_DURATION):
+        with suppress(ConfigError):
+            ago_ms = iso_duration_ms(word.removeprefix(BY_DURATION))
+            if ago_ms is not None and ago_ms >= 0:
+                return word
+    if word not in ("earliest", "latest"):
+        hour = f"{BY_DURATION}PT1H, for another time than an hour"
+        raise ValueError(f"must be earliest or latest or {hour}")
+    return word
+
+
+_ASSIGNOR = Setting("streams.assignor.name", STRING).documented(
+    "Which of group.streams.assignors assigns the tasks of a streams group.", "group.streams.assignors"
+)
+
+
+def _own(own: str, default: int, low: int = 1, high: int | None = None) -> Setting:
+    """Return a number of the broker that a group may set for itself."""
+    return replace(number(f"group.{own}", default, low, high), own=own)
+
+
+def _least(own: str, default: int, low: int = 1, high: int | None = None) -> Any:
+    """Return the least value that a group may set for itself."""
+    kind, what = own.split(".", 1)
+    row = number(f"group.{kind}.min.{what}", default, low, high)
+    return row.field(f"The least value of group.{own}.", least_of=own)
+
+
+def _most(own: str, default: int, low: int = 1, high: int | None = None) -> Any:
+    """Return the greatest value that a group may set for itself."""
+    kind, what = own.split(".", 1)
+    row = number(f"group.{kind}.max.{what.removeprefix('num.')}", default, low, high)
+    return row.field(f"The greatest value of group.{own}.", most_of=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
-    """Settings of all groups of a broker, and the release it behaves as.
+class GroupConfig(Settings):
+    """Settings of all groups of a broker, or of one group that has its own; and the release it behaves as.
 
     Times in ms unless the name says otherwise.
     """
 
     kafka: Release = NEWEST
-    min_session_timeout_ms: int = _number("group.min.session.timeout.ms", 6000, INT32_MIN)
-    max_session_timeout_ms: int = _number("group.max.session.timeout.ms", 1_800_000, INT32_MIN)
-    initial_rebalance_delay_ms: int = _number("group.initial.rebalance.delay.ms", 3000, INT32_MIN)
-    max_size: int = _number("group.max.size", INT32_MAX)
+    roster: Roster | None = None
+    """The members that a group expects; None for nearly all groups."""
+    min_session_timeout_ms: int = number("group.min.session.timeout.ms", 6000, None).field(
+        "The shortest session timeout a classic member may ask for."
+    )
+    max_session_timeout_ms: int = number("group.max.session.timeout.ms", 1_800_000, None).field(
+        "The longest session timeout a classic member may ask for."
+    )
+    initial_rebalance_delay_ms: int = number("group.initial.rebalance.delay.ms", 3000, None).field(
+        "How long the first rebalance of a classic group waits for members."
+    )
+    max_size: int = number("group.max.size", INT32_MAX, 1).field("The most members of a classic group.")
     new_member_timeout_ms: int = 300_000  # a constant of Kafka, not a setting
-    offset_metadata_max_bytes: int = _number("offset.metadata.max.bytes", 4096, INT32_MIN)
-    offsets_retention_minutes: int = _number("offsets.retention.minutes", 10080)
-    retention_check_interval_ms: int = _number("offsets.retention.check.interval.ms", 600_000, 1, INT64_MAX)
-    rebalance_protocols: tuple[str, ...] = _other(
-        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"), _protocols
+    offset_metadata_max_bytes: int = number("offset.metadata.max.bytes", 4096, None).field(
+        "The most bytes of metadata of a committed offset."
     )
-    consumer_session_timeout_ms: int = _number("group.consumer.session.timeout.ms", 45_000)
-    consumer_min_session_timeout_ms: int = _number("group.consumer.min.session.timeout.ms", 45_000)
-    consumer_max_session_timeout_ms: int = _number("group.consumer.max.session.timeout.ms", 60_000)
-    consumer_heartbeat_interval_ms: int = _number("group.consumer.heartbeat.interval.ms", 5000)
-    consumer_min_heartbeat_interval_ms: int = _number("group.consumer.min.heartbeat.interval.ms", 5000)
-    consumer_max_heartbeat_interval_ms: int = _number("group.consumer.max.heartbeat.interval.ms", 15_000)
-    consumer_max_size: int = _number("group.consumer.max.size", INT32_MAX)
-    consumer_assignors: tuple[str, ...] = _other(
-        "group.consumer.assignors", ("uniform", "range"), partial(_assignors, known=_ASSIGNORS)
+    offsets_retention_minutes: int = number("offsets.retention.minutes", 10080, 1).field(
+        "How long committed offsets outlive their group's last member, in minutes."
     )
-    migration_policy: str = _other("group.consumer.migration.policy", "bidirectional", _policy)
-    assignment_interval_ms: int = _number("group.consumer.assignment.interval.ms", 1000, 0)
-    min_assignment_interval_ms: int = _number("group.consumer.min.assignment.interval.ms", 0, 0)
-    max_assignment_interval_ms: int = _number("group.consumer.max.assignment.interval.ms", 15_000, 0)
-    regex_refresh_interval_ms: int = _number("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
-    streams_session_timeout_ms: int = _number("group.streams.session.timeout.ms", 45_000)
-    streams_min_session_timeout_ms: int = _number("group.streams.min.session.timeout.ms", 45_000)
-    streams_max_session_timeout_ms: int = _number("group.streams.max.session.timeout.ms", 60_000)
-    streams_heartbeat_interval_ms: int = _number("group.streams.heartbeat.interval.ms", 5000)
-    streams_min_heartbeat_interval_ms: int = _number("group.streams.min.heartbeat.interval.ms", 5000)
-    streams_max_heartbeat_interval_ms: int = _number("group.streams.max.heartbeat.interval.ms", 15_000)
-    streams_max_size: int = _number("group.streams.max.size", INT32_MAX)
-    streams_standby_replicas: int = _number("group.streams.num.standby.replicas", 0, 0)
-    streams_max_standby_replicas: int = _number("group.streams.max.standby.replicas", 2, 0)
-    streams_initial_delay_ms: int = _number("group.streams.initial.rebalance.delay.ms", 3000, 0)
-    streams_assignment_interval_ms: int = _number("group.streams.assignment.interval.ms", 1000, 0)
-    streams_min_assignment_interval_ms: int = _number("group.streams.min.assignment.interval.ms", 0, 0)
-    streams_max_assignment_interval_ms: int = _number("group.streams.max.assignment.interval.ms", 15_000, 0)
-    streams_assignors: tuple[str, ...] = _other(
-        "group.streams.assignors", ("sticky",), partial(_assignors, known=_TASK_ASSIGNORS)
+    retention_check_interval_ms: int = number(
+        "offsets.retention.check.interval.ms", 600_000, 1, type=LONG
+    ).field("How often expired offsets are looked for.")
+    rebalance_protocols: tuple[str, ...] = Setting(
+        "group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), check=_protocols
+    ).field("The group protocols that are served.")
+    consumer_session_timeout_ms: int = _own("consumer.session.timeout.ms", 45_000).field(
+        "How long a member of a consumer group may be silent."
     )
-    streams_rack_tags: tuple[str, ...] = _other("group.streams.rack.aware.assignment.tags", (), rack_tags)
-    share_session_timeout_ms: int = _number("group.share.session.timeout.ms", 45_000)
-    share_min_session_timeout_ms: int = _number("group.share.min.session.timeout.ms", 45_000)
-    share_max_session_timeout_ms: int = _number("group.share.max.session.timeout.ms", 60_000)
-    share_heartbeat_interval_ms: int = _number("group.share.heartbeat.interval.ms", 5000)
-    share_min_heartbeat_interval_ms: int = _number("group.share.min.heartbeat.interval.ms", 5000)
-    share_max_heartbeat_interval_ms: int = _number("group.share.max.heartbeat.interval.ms", 15_000)
-    share_max_size: int = _number("group.share.max.size", 200, 1, 1000)
-    share_assignment_interval_ms: int = _number("group.share.assignment.interval.ms", 1000, 0)
-    share_min_assignment_interval_ms: int = _number("group.share.min.assignment.interval.ms", 0, 0)
-    share_max_assignment_interval_ms: int = _number("group.share.max.assignment.interval.ms", 15_000, 0)
-    share_initialize_retry_ms: int = _number("group.share.initialize.retry.interval.ms", 30_000)
-    share_max_locks: int = _number("group.share.partition.max.record.locks", 2000, 100, 10_000)
-    share_min_max_locks: int = _number("group.share.min.partition.max.record.locks", 100, 100, 2000)
-    share_max_max_locks: int = _number("group.share.max.partition.max.record.locks", 4000, 2000, 10_000)
-    share_delivery_limit: int = _number("group.share.delivery.count.limit", 5, 2, 10)
-    share_min_delivery_limit: int = _number("group.share.min.delivery.count.limit", 2, 2, 5)
-    share_max_delivery_limit: int = _number("group.share.max.delivery.count.limit", 10, 5, 25)
-    share_lock_ms: int = _number("group.share.record.lock.duration.ms", 30_000, 1000, 3_600_000)
-    share_min_lock_ms: int = _number("group.share.min.record.lock.duration.ms", 15_000, 1000, 30_000)
-    share_max_lock_ms: int = _number("group.share.max.record.lock.duration.ms", 60_000, 30_000, 3_600_000)
-    share_max_sessions: int = _number("group.share.max.share.sessions", 2000)
-    client_assignors: bool = _other("kgroup.client.assignors.enable", False, _flag)
+    consumer_min_session_timeout_ms: int = _least("consumer.session.timeout.ms", 45_000)
+    consumer_max_session_timeout_ms: int = _most("consumer.session.timeout.ms", 60_000)
+    consumer_heartbeat_interval_ms: int = _own("consumer.heartbeat.interval.ms", 5000).field(
+        "How often members of a consumer group send heartbeats."
+    )
+    consumer_min_heartbeat_interval_ms: int = _least("consumer.heartbeat.interval.ms", 5000)
+    consumer_max_heartbeat_interval_ms: int = _most("consumer.heartbeat.interval.ms", 15_000)
+    consumer_max_size: int = number("group.consumer.max.size", INT32_MAX, 1).field(
+        "The most members of a consumer group."
+    )
+    consumer_assignors: tuple[str, ...] = Setting(
+        "group.consumer.assignors", LIST, ("uniform", "range"), check=partial(_assignors, known=_ASSIGNORS)
+    ).field("Server-side assignors of consumer groups; the first is the default.")
+    migration_policy: str = Setting(
+        "group.consumer.migration.policy", STRING, "bidirectional", check=one_of(*_POLICIES, ignore_case=True)
+    ).field("Which conversions between classic and consumer groups are allowed.")
+    assignment_interval_ms: int = _own("consumer.assignment.interval.ms", 1000, 0).field(
+        "The least time between two target assignments of a consumer group."
+    )
+    min_assignment_interval_ms: int = _least("consumer.assignment.interval.ms", 0, 0)
+    max_assignment_interval_ms: int = _most("consumer.assignment.interval.ms", 15_000, 0)
+    regex_refresh_interval_ms: int = number(
+        "group.consumer.regex.refresh.interval.ms", 600_000, 10_000
+    ).field("How often the topics of patterns are looked for.", internal=True)
+    streams_session_timeout_ms: int = _own("streams.session.timeout.ms", 45_000).field(
+        "How long a member of a streams group may be silent."
+    )
+    streams_min_session_timeout_ms: int = _least("streams.session.timeout.ms", 45_000)
+    streams_max_session_timeout_ms: int = _most("streams.session.timeout.ms", 60_000)
+    streams_heartbeat_interval_ms: int = _own("streams.heartbeat.interval.ms", 5000).field(
+        "How often members of a streams group send heartbeats."
+    )
+    streams_min_heartbeat_interval_ms: int = _least("streams.heartbeat.interval.ms", 5000)
+    streams_max_heartbeat_interval_ms: int = _most("streams.heartbeat.interval.ms", 15_000)
+    streams_max_size: int = number("group.streams.max.size", INT32_MAX, 1).field(
+        "The most members of a streams group."
+    )
+    streams_standby_replicas: int = _own("streams.num.standby.replicas", 0, 0).field(
+        "Standby copies of each stateful task of a streams group."
+    )
+    streams_max_standby_replicas: int = _most("streams.num.standby.replicas", 2, 0)
+    streams_initial_delay_ms: int = _own("streams.initial.rebalance.delay.ms", 3000, 0).field(
+        "How long the first assignment of a streams group waits."
+    )
+    streams_assignment_interval_ms: int = _own("streams.assignment.interval.ms", 1000, 0).field(
+        "The least time between two target assignments of a streams group."
+    )
+    streams_min_assignment_interval_ms: int = _least("streams.assignment.interval.ms", 0, 0)
+    streams_max_assignment_interval_ms: int = _most("streams.assignment.interval.ms", 15_000, 0)
+    streams_assignors: tuple[str, ...] = Setting(
+        "group.streams.assignors", LIST, ("sticky",), check=partial(_assignors, known=_TASK_ASSIGNORS)
+    ).field("The task assignors of streams groups; the first is the default.", own=_ASSIGNOR.name)
+    streams_rack_tags: tuple[str, ...] = Setting(
+        "group.streams.rack.aware.assignment.tags", LIST, (), check=_tags
+    ).field("Client tags over which standbys are to be spread.", own="streams.rack.aware.assignment.tags")
+    share_session_timeout_ms: int = _own("share.session.timeout.ms", 45_000).field(
+        "How long a member of a share group may be silent."
+    )
+    share_min_session_timeout_ms: int = _least("share.session.timeout.ms", 45_000)
+    share_max_session_timeout_ms: int = _most("share.session.timeout.ms", 60_000)
+    share_heartbeat_interval_ms: int = _own("share.heartbeat.interval.ms", 5000).field(
+        "How often members of a share group send heartbeats."
+    )
+    share_min_heartbeat_interval_ms: int = _least("share.heartbeat.interval.ms", 5000)
+    share_max_heartbeat_interval_ms: int = _most("share.heartbeat.interval.ms", 15_000)
+    share_max_size: int = number("group.share.max.size", 200, 1, 1000).field(
+        "The most members of a share group."
+    )
+    share_assignment_interval_ms: int = _own("share.assignment.interval.ms", 1000, 0).field(
+        "The least time between two target assignments of a share group."
+    )
+    share_min_assignment_interval_ms: int = _least("share.assignment.interval.ms", 0, 0)
+    share_max_assignment_interval_ms: int = _most("share.assignment.interval.ms", 15_000, 0)
+    share_initialize_retry_ms: int = number("group.share.initialize.retry.interval.ms", 30_000, 1).field(
+        "How often the share coordinator is asked again to initialize a partition.", internal=True
+    )
+    share_max_locks: int = _own("share.partition.max.record.locks", 2000, 100, 10_000).field(
+        "The most records of a partition that a share group has in flight."
+    )
+    share_min_max_locks: int = _least("share.partition.max.record.locks", 100, 100, 2000)
+    share_max_max_locks: int = _most("share.partition.max.record.locks", 4000, 2000, 10_000)
+    share_delivery_limit: int = _own("share.delivery.count.limit", 5, 2, 10).field(
+        "How often a share group delivers a record before archiving it."
+    )
+    share_min_delivery_limit: int = _least("share.delivery.count.limit", 2, 2, 5)
+    share_max_delivery_limit: int = _most("share.delivery.count.limit", 10, 5, 25)
+    share_lock_ms: int = _own("share.record.lock.duration.ms", 30_000, 1000, 3_600_000).field(
+        "How long a member of a share group has a record before others may."
+    )
+    share_min_lock_ms: int = _least("share.record.lock.duration.ms", 15_000, 1000, 30_000)
+    share_max_lock_ms: int = _most("share.record.lock.duration.ms", 60_000, 30_000, 3_600_000)
+    share_max_sessions: int = number("group.share.max.share.sessions", 2000, 1).field(
+        "The most share sessions of this broker."
+    )
+    share_reset: str = Setting("share.auto.offset.reset", STRING, "latest", check=_reset).field(
+        "Where a share group begins: earliest, latest or by_duration:PT1H.", own="share.auto.offset.reset"
+    )
+    share_isolation: str = Setting(
+        "share.isolation.level",
+        STRING,
+        "read_uncommitted",
+        check=one_of("read_committed", "read_uncommitted"),
+    ).field(
+        "Whether a share group reads records of open and aborted transactions.", own="share.isolation.level"
+    )
+    share_may_renew: bool = Setting("share.renew.acknowledge.enable", BOOLEAN, True).field(
+        "Whether members of a share group may renew their locks.", own="share.renew.acknowledge.enable"
+    )
+    client_assignors: bool = Setting("kgroup.client.assignors.enable", BOOLEAN, False).field(
+        "Whether client-side assignors of the consumer protocol are served."
+    )
 
     @classmethod
-    def names(cls) -> dict[str, str]:
-        """Return setting name to field name, for every setting that can be given."""
-        return {f.metadata["setting"].name: f.name for f in fields(cls) if f.metadata}
-
-    @classmethod
-    def lists(cls) -> frozenset[str]:
-        """Return the names of the settings that are lists."""
-        return frozenset(
-            f.metadata["setting"].name for f in fields(cls) if f.metadata and isinstance(f.default, tuple)
-        )
-
-    @classmethod
-    def of(cls, settings: Mapping[str, str], kafka: Release = NEWEST) -> GroupConfig:
+    def of(cls, settings: Mapping[str, str], kafka: Release = NEWEST) -> Self:
         """Return settings from Kafka's names, checked alone and against each other; raise ConfigError."""
-        known = {f.name: f.metadata["setting"] for f in fields(cls) if f.metadata}
-        given: dict[str, Any] = {}
-        for name, text in settings.items():
-            attribute = cls.attribute(name)
+        values = cls.values(settings)
+        for name in settings:
             if not kafka.has_setting(name):
                 raise ConfigError(
                     f"Kafka {kafka} has no setting {name}", "leave it out, or serve as a later one"
                 )
-            try:
-                given[attribute] = known[attribute].read(text)
-            except ValueError as wrong:
-                raise ConfigError(f"{name}={text[:200]} {wrong}") from None
-        config = cls(kafka=kafka, **given)
+        config = cls(kafka=kafka, **values)
         config._check()
         return config
 
-    @classmethod
-    def attribute(cls, name: str) -> str:
-        """Return the field of a setting; raise ConfigError, with similar names, if there is none."""
-        names = cls.names()
-        if name not in names:
-            raise ConfigError(f"no such setting: {name}", _near(name, list(names)))
-        return names[name]
+    def as_text(self) -> dict[str, str]:
+        """Return every setting of the broker that the release has, as Kafka writes it."""
+        found = {name: getattr(self, attribute) for name, attribute in self.names().items()}
+        return {name: written(value) for name, value in found.items() if self.kafka.has_setting(name)}
 
-    def as_settings(self) -> dict[str, str]:
-        """Return every setting that the release has, under Kafka's name, as text."""
-        return {
-            name: _text(getattr(self, attribute))
-            for name, attribute in self.names().items()
-            if self.kafka.has_setting(name)
-        }
+    def of_groups(self) -> dict[str, Setting]:
+        """Return the settings that the release's groups may have, by name, as this broker bounds them."""
+        return {row.name: row for _, row in self._own_rows()}
+
+    def of_group(self, own: Mapping[str, str]) -> Self:
+        """Return what is in force for a group that sets `own`, within the broker's present bounds."""
+        values: dict[str, Any] = {}
+        for attribute, row in self._own_rows():
+            if row.name in own:
+                # What an earlier start accepted, and this one could not read, is the broker's again.
+                with suppress(ValueError):
+                    values[attribute] = row.nearest(own[row.name])
+        return replace(self, roster=Roster.of(own) if own.keys() & ROWS.keys() else None, **values)
+
+    def check_group(self, own: Mapping[str, str]) -> None:
+        """Refuse settings that a group may not have: unknown, of another type, beyond the broker's bounds."""
+        rows = {**self.of_groups(), **ROWS}
+        values = {name: row.default for name, row in rows.items()}
+        for name, text in own.items():
+            if name not in rows:
+                raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+            values[name] = rows[name].parse(text)
+        for kind in _PACES:
+            beats, silence = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
+            if values[silence] <= values[beats]:
+                raise Refused(
+                    ErrorCode.INVALID_CONFIG,
+                    f"{silence} ({values[silence]}) must be more than {beats} ({values[beats]})",
+                )
+
+    def _own_rows(self) -> Iterator[tuple[str, Setting]]:
+        """Yield each setting that a group may have, with its attribute; its default is the broker's value."""
+        rows = {f.name: f.metadata["setting"] for f in fields(self) if f.metadata}
+        lows = {row.least_of: getattr(self, name) for name, row in rows.items()}
+        highs = {row.most_of: getattr(self, name) for name, row in rows.items()}
+        for name, row in rows.items():
+            value = getattr(self, name)
+            if not row.own or not self.kafka.has_setting(row.own):
+                continue
+            if row.own == _ASSIGNOR.name:
+                yield name, replace(_ASSIGNOR, default=value[0], check=_among(value))
+                continue
+            yield (
+                name,
+                replace(
+                    row,
+                    name=row.own,
+                    behind="" if row.own == row.name else row.name,
+                    default=value,
+                    low=lows.get(row.own, row.low),
+                    high=highs.get(row.own, row.high),
+                ),
+            )
 
     def _check(self) -> None:
-        value = {name: getattr(self, attribute) for name, attribute in self.names().items()}
-        ordered: list[tuple[str, str]] = []
-        for group, bounded in BOUNDED_IN.items():
-            for what in bounded:
-                low, own, high = f"{group}min.{what}", f"{group}{what}", f"{group}max.{what}"
-                ordered += [(low, high), (low, own), (own, high)]
-        ordered.append(("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"))
-        ordered.append(("group.share.max.size", "group.share.max.share.sessions"))
-        for low, high in ordered:
-            if value[low] > value[high]:
-                raise ConfigError(f"{high}={value[high]} must be at least {low}={value[low]}")
-        for group in BOUNDED_IN:
-            beats, silence = f"{group}heartbeat.interval.ms", f"{group}session.timeout.ms"
-            if value[beats] >= value[silence]:
-                raise ConfigError(f"{beats}={value[beats]} must be less than {silence}={value[silence]}")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _near(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 3)
-    return (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "settings have Kafka's names, such as group.max.size"
-    )
+        found = [(f.metadata["setting"], getattr(self, f.name)) for f in fields(self) if f.metadata]
+        own = {row.own: (row.name, value) for row, value in found}
+        ordered = [(own[row.most_of], (row.name, value)) for row, value in found if row.most_of]
+        ordered += [((row.name, value), own[row.least_of]) for row, value in found if row.least_of]
+        most, size = "group.share.max.share.sessions", "group.share.max.size"
+        ordered.append(((size, self.share_max_size), (most, self.share_max_sessions)))
+        for (low, least), (high, value) in ordered:
+            if least > value:
+                raise ConfigError(f"{high}={value} must be at least {low}={least}")
+        for kind in _PACES:
+            beats, silence = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+            heartbeat, session = (getattr(self, self.names()[name]) for name in (beats, silence))
+            if heartbeat >= session:
+                raise ConfigError(f"{beats}={heartbeat} must be less than {silence}={session}")

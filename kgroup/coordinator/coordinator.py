@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from kgroup.coordinator import deletion, describe, group_settings
+from kgroup.coordinator import deletion, describe
 from kgroup.coordinator.admission import check_join, check_sync
 from kgroup.coordinator.checks import refuse_if_no_group_id
 from kgroup.coordinator.classic import rebalance, standby
@@ -34,7 +34,7 @@ from kgroup.coordinator.offsets.fetch import fetch
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
-from kgroup.coordinator.roster import registered_in
+from kgroup.coordinator.roster import Roster
 from kgroup.coordinator.share import heartbeat as share
 from kgroup.coordinator.share import state_partitions
 from kgroup.coordinator.share.group import Initialize, ShareGroup
@@ -169,13 +169,13 @@ class Coordinator:
 
         Members whose instance ids are no longer registered are removed at once, in one batch (SM-81, OC-06).
         """
-        before = registered_in(self.state.group_configs.get(group_id, {}))
-        group_settings.put(self.state.group_configs, group_id, settings)
-        registered = registered_in(settings)
+        before = self.state.roster_of(group_id) or Roster()
+        self.state.configure(group_id, settings)
+        now = self.state.roster_of(group_id) or Roster()
         gone = tuple(
             MemberIdentity(member_id="", group_instance_id=instance_id)
-            for instance_id in before
-            if instance_id not in registered
+            for instance_id in before.registered
+            if instance_id not in now.registered
         )
         step = Step(self.state, now_ms)
         try:

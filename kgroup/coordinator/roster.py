@@ -10,15 +10,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kgroup.coordinator.config import INT32_MAX, whole_number
-from kgroup.errors import ErrorCode, Refused
+from kgroup.settings import LIST, Setting, number
 
 REGISTERED = "kgroup.registered.instance.ids"
 WAIT = "kgroup.registration.wait.ms"
 TARGET_SIZE = "kgroup.target.group.size"
-_LEAST = {WAIT: 0, TARGET_SIZE: 1}
-LISTS = frozenset({REGISTERED})
-SETTINGS = (REGISTERED, WAIT, TARGET_SIZE)
+_ROWS = (
+    Setting(REGISTERED, LIST, ()).documented("Instance ids that the group waits for before it assigns."),
+    number(WAIT, 0).documented("How long the group waits for registered members."),
+    number(TARGET_SIZE, 1, 1).documented("Members that are active at a time; others stand by."),
+)
+ROWS = {row.name: row for row in _ROWS}
+SETTINGS = tuple(ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,11 @@ class Roster:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Roster:
-        """Return the roster in a group's dynamic settings, which `check` has seen."""
+        """Return the roster in a group's dynamic settings, which were checked."""
         return cls(
             registered_in(settings),
-            int(settings[WAIT]) if WAIT in settings else None,
-            int(settings[TARGET_SIZE]) if TARGET_SIZE in settings else None,
+            ROWS[WAIT].read(settings[WAIT]) if WAIT in settings else None,
+            ROWS[TARGET_SIZE].read(settings[TARGET_SIZE]) if TARGET_SIZE in settings else None,
         )
 
     def missing(self, present: Collection[str]) -> tuple[str, ...]:
@@ -62,13 +65,3 @@ def registered_in(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return the registered instance ids in a group's settings, each once, in order."""
     parts = (part.strip() for part in settings.get(REGISTERED, "").split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
-
-
-def check(name: str, text: str) -> None:
-    """Refuse a value that one of SETTINGS cannot have (INVALID_CONFIG)."""
-    if name in LISTS:
-        return
-    try:
-        whole_number(text, _LEAST[name], INT32_MAX)
-    except ValueError as wrong:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"{name}={text[:200]} {wrong}") from None

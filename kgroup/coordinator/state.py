@@ -13,7 +13,7 @@ from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
 from kgroup.coordinator.outcome import Parked, Producer, Record, Reply, Request, Ticket
-from kgroup.coordinator.roster import SETTINGS, Hold, Roster
+from kgroup.coordinator.roster import Hold, Roster
 from kgroup.coordinator.tasks.sticky import AssignTasks
 from kgroup.coordinator.tasks.sticky import assign as assign_tasks
 from kgroup.domain import EndMarker, Topic, TopicImage
@@ -48,6 +48,7 @@ class Computation:
 class State:
     """Groups and offsets (hard, except what a group calls soft), timers, and the host's fixed values.
 
+    `group_configs` has the settings of groups that have some of their own.
     `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
     `converted` has the soft half of groups that a step turns classic, until their record is replayed.
     `holds` are targets of consumer groups that wait for members, by group; soft.
@@ -63,7 +64,7 @@ class State:
     offsets: OffsetStore = field(default_factory=OffsetStore)
     timers: Timers = field(default_factory=Timers)
     counters: Counters = field(default_factory=Counters)
-    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    group_configs: dict[str, GroupConfig] = field(default_factory=dict)
     topic_hashes: dict[str, tuple[Topic, int]] = field(default_factory=dict)
     assignors: Mapping[str, Assignor] = field(default_factory=lambda: SERVER_ASSIGNORS)
     assign_tasks: AssignTasks = assign_tasks
@@ -75,12 +76,20 @@ class State:
     to_initialize: dict[str, Initialize] = field(default_factory=dict)
     initializing_since_ms: dict[str, int] = field(default_factory=dict)
 
+    def config_of(self, group_id: str) -> GroupConfig:
+        """Return the settings in force for a group; nearly all groups have none of their own."""
+        return self.group_configs.get(group_id, self.config)
+
+    def configure(self, group_id: str, own: Mapping[str, str]) -> None:
+        """Replace what a group has set for itself."""
+        if own:
+            self.group_configs[group_id] = self.config.of_group(own)
+        else:
+            self.group_configs.pop(group_id, None)
+
     def roster_of(self, group_id: str) -> Roster | None:
         """Return the group's roster; None if no setting of one is made, as for nearly all groups."""
-        settings = self.group_configs.get(group_id)
-        if settings is None or settings.keys().isdisjoint(SETTINGS):
-            return None
-        return Roster.of(settings)
+        return self.config_of(group_id).roster
 
 
 class Step:
@@ -138,6 +147,10 @@ class Step:
         step = cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
         step.describable = request.describable
         return step
+
+    def is_due(self, last_ms: int, interval_ms: int) -> bool:
+        """Return whether an interval since `last_ms` (0: never) is over."""
+        return last_ms == 0 or interval_ms == 0 or self.now_ms >= last_ms + interval_ms
 
     @property
     def config(self) -> GroupConfig:

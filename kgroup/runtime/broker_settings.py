@@ -5,38 +5,43 @@ under its id, those of all under "". Kafka's DynamicBrokerConfig is the source.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode, Refused
+from kgroup.numbers import INT64_MAX
 from kgroup.runtime.catalog import Catalog
 from kgroup.runtime.settings import BrokerSettings
-from kgroup.runtime.topic_settings import INT, LIST, LONG, SETTINGS, TopicSetting, at_least, between, parse
+from kgroup.runtime.topic_settings import SETTINGS
+from kgroup.settings import LONG, Setting, number
 
 ALL_BROKERS = ""
 FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4, 5  # config sources
 
-OF_TOPICS = {setting.broker_name: setting for setting in SETTINGS.values() if setting.broker_name}
+OF_TOPICS = {
+    row.behind: replace(row, name=row.behind, default=None if row.is_coarse_behind else row.default)
+    for row in SETTINGS.values()
+    if row.behind
+}
 """The values of topics that set nothing of their own, by the broker's names."""
-OF_THE_PROCESS = {
-    name: TopicSetting(kind, BrokerSettings().as_text()[name], "", between(*BrokerSettings.bounds(name)))
-    for name, kind in {"log.cleaner.backoff.ms": LONG, "max.connections": INT}.items()
-}
+AT_START = {**BrokerSettings.rows(), **GroupConfig.rows()}
+"""The other settings that a broker may be given at its start."""
+OF_THE_PROCESS = {name: row for name, row in AT_START.items() if row.dynamic}
 """Settings that act on the whole process and may be changed while it runs."""
-_THROTTLES = {
-    name: TopicSetting(LONG, str((1 << 63) - 1), "", at_least(0))
-    for name in (
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    )
-}
-DYNAMIC: dict[str, TopicSetting] = {**OF_TOPICS, **OF_THE_PROCESS, **_THROTTLES}
-"""Settings that may be changed while a broker runs; throttles only for Kafka's tools, without effect."""
-NULL_BY_DEFAULT = frozenset(
-    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+_FOR_TOOLS = (
+    number("follower.replication.throttled.rate", INT64_MAX, type=LONG).documented(
+        "Stored for Kafka's tools; nothing is replicated here."
+    ),
+    number("leader.replication.throttled.rate", INT64_MAX, type=LONG).documented(
+        "Stored for Kafka's tools; nothing is replicated here."
+    ),
+    number("replica.alter.log.dirs.io.max.bytes.per.second", INT64_MAX, type=LONG).documented(
+        "Stored for Kafka's tools; nothing is throttled here."
+    ),
 )
-"""Settings without a default of their own: Kafka has a second, coarser setting behind each."""
+DYNAMIC = {**OF_TOPICS, **OF_THE_PROCESS, **{row.name: row for row in _FOR_TOOLS}}
+"""Settings that may be changed while a broker runs."""
 
 
 class Layer(NamedTuple):
@@ -49,7 +54,7 @@ class Layer(NamedTuple):
 
 def in_force(name: str, layers: Sequence[Layer]) -> Layer:
     """Return the layer that decides on a topic setting; its default if no layer gives a value."""
-    return layers[0] if layers else Layer(name, SETTINGS[name].default, FROM_DEFAULT)
+    return layers[0] if layers else Layer(name, SETTINGS[name].default_text, FROM_DEFAULT)
 
 
 class BrokerConfigs:
@@ -64,17 +69,15 @@ class BrokerConfigs:
         """What was changed while it runs, by broker id."""
         return self._catalog.broker_configs
 
-    def layers(self, name: str, default: str | None, node: int | None) -> list[Layer]:
+    def layers(self, row: Setting, node: int | None) -> list[Layer]:
         """Return every place that gives a broker setting a value, the one that decides first."""
-        return list(self._layers(name, default, node))
+        return list(self._layers(row.name, row.default_text, node))
 
     def topic_layers(self, name: str, own: Mapping[str, str], node: int | None) -> list[Layer]:
         """Return every place that gives a topic setting a value, the one that decides first."""
-        setting = SETTINGS[name]
         found = [Layer(name, own[name], FROM_TOPIC)] if name in own else []
-        if setting.broker_name:
-            default = None if setting.broker_name in NULL_BY_DEFAULT else setting.default
-            found += self._layers(setting.broker_name, default, node)
+        if behind := SETTINGS[name].behind:
+            found += self.layers(OF_TOPICS[behind], node)
         return found
 
     def of_topics(self, node: int | None) -> dict[str, str]:
@@ -127,15 +130,14 @@ def check_dynamic(settings: Mapping[str, str], *, one_of_many: bool) -> None:
         )
     for name, text in settings.items():
         try:
-            parse(name, text, DYNAMIC[name])
+            DYNAMIC[name].parse(text)
         except Refused as refused:
             raise Refused(ErrorCode.INVALID_REQUEST, refused.message) from None
 
 
-def is_list(name: str) -> bool:
-    """Return whether a broker setting is a list; INVALID_CONFIG for an unknown one."""
-    if name in DYNAMIC:
-        return DYNAMIC[name].type == LIST
-    if name in BrokerSettings.names() or name in GroupConfig.names():
-        return name in GroupConfig.lists()
-    raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+def known(name: str) -> Setting:
+    """Return a broker setting; INVALID_CONFIG for an unknown one."""
+    row = DYNAMIC.get(name) or AT_START.get(name)
+    if row is None:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+    return row

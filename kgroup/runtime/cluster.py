@@ -108,7 +108,9 @@ class Cluster:
             self._warn_of_torn(self.catalog.torn_tail)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
-            self.in_force = SettingsInForce(static, self.configs, self.catalog, self.nodes)
+            self.in_force = SettingsInForce(
+                (static, self.group_config), self.configs, self.catalog, self.nodes
+            )
             self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:

@@ -1,31 +1,35 @@
 """The settings in force: of the process, and of each topic at each broker."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
-from kgroup.errors import ConfigError, Refused
 from kgroup.protocol.releases import Release
-from kgroup.runtime.broker_settings import OF_TOPICS, BrokerConfigs
+from kgroup.runtime.broker_settings import AT_START, OF_TOPICS, BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic
 from kgroup.runtime.settings import BrokerSettings
-from kgroup.runtime.topic_settings import TopicSettings, parse
+from kgroup.runtime.topic_settings import TopicSettings
+from kgroup.settings import no_such_setting
 
 
 class SettingsInForce:
     """Computed on first use, and kept until something changes."""
 
     def __init__(
-        self, static: BrokerSettings, configs: BrokerConfigs, catalog: Catalog, nodes: Sequence[int]
+        self,
+        static: tuple[BrokerSettings, GroupConfig],
+        configs: BrokerConfigs,
+        catalog: Catalog,
+        nodes: Sequence[int],
     ) -> None:
-        self._static = static
+        self._static, self._groups = static
         self._configs = configs
         self._catalog = catalog
         self.only_node = nodes[0] if len(nodes) == 1 else None
         """The broker whose own settings apply to all partitions; None if each has its own."""
         self._of_topics: dict[str, dict[int | None, TopicSettings]] = {}
-        self.process = static
+        self._of_groups: dict[str, tuple[Mapping[str, str], GroupConfig]] = {}
+        self.process = self._static
         self.forget_all()
 
     def of_topic(self, name: str, node: int | None) -> TopicSettings:
@@ -38,6 +42,17 @@ class SettingsInForce:
             own = self.own_of(self._catalog.topics[name])
             found = of_topic[node] = TopicSettings.of(own, self._configs.of_topics(node))
         return found
+
+    def of_group(self, group_id: str) -> GroupConfig:
+        """Return what is in force for a group, which need not exist."""
+        own = self._catalog.group_configs.get(group_id)
+        if own is None:
+            self._of_groups.pop(group_id, None)
+            return self._groups
+        found = self._of_groups.get(group_id)
+        if found is None or found[0] is not own:
+            found = self._of_groups[group_id] = own, self._groups.of_group(own)
+        return found[1]
 
     def own_of(self, topic: CatalogTopic) -> Mapping[str, str]:
         """Return what a topic sets of its own; topics of state start with smaller segments than others."""
@@ -62,15 +77,12 @@ class SettingsInForce:
 
 def read_settings(config: Mapping[str, str], kafka: Release) -> tuple[BrokerSettings, GroupConfig]:
     """Return the broker's and groups' settings, and a check of topics'; ConfigError for a wrong one."""
-    ours, theirs = BrokerSettings.names(), GroupConfig.names()
+    ours, theirs = BrokerSettings.rows(), GroupConfig.rows()
     for name, text in config.items():
         if not is_setting(name):
-            raise ConfigError(f"no such setting: {name}", near_misses(name, (*ours, *theirs, *OF_TOPICS)))
+            raise no_such_setting(name, (*AT_START, *OF_TOPICS))
         if name in OF_TOPICS:
-            try:
-                parse(name, text, OF_TOPICS[name])
-            except Refused as refused:
-                raise ConfigError(refused.message or f"{name}={text} cannot be") from None
+            OF_TOPICS[name].given(text)
     return (
         BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
         GroupConfig.of({k: v for k, v in config.items() if k in theirs}, kafka),
@@ -79,13 +91,4 @@ def read_settings(config: Mapping[str, str], kafka: Release) -> tuple[BrokerSett
 
 def is_setting(name: str) -> bool:
     """Return whether `read_settings` knows a setting of this name."""
-    return name in BrokerSettings.names() or name in GroupConfig.names() or name in OF_TOPICS
-
-
-def near_misses(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), 3)
-    return (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "settings have Kafka's names, as in server.properties"
-    )
+    return name in AT_START or name in OF_TOPICS

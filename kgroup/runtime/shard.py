@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeVar
 from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.group_settings import put
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
@@ -55,7 +54,7 @@ class Shard:
         self.log = log
         self._counters, self._complaints = telemetry or Telemetry(Counters(), Complaints(SystemClock()))
         self._config, self._seed, self._image = config, seed, image
-        self._group_configs: dict[str, dict[str, str]] = {}
+        self._of_groups: dict[str, dict[str, str]] = {}
         self._waiting: dict[Ticket, Request] = {}
         self._coordinator: Coordinator | None = None
         self._loads = 0
@@ -76,7 +75,8 @@ class Shard:
         seed = f"{self._seed}/{self.partition}/{self.log.end_offset}{again}"
         self._loads += 1
         fresh = Coordinator(self._config, seed, self._image)
-        fresh.state.group_configs = self._group_configs
+        for group_id, settings in self._of_groups.items():
+            fresh.state.configure(group_id, settings)
         fresh.state.counters = self._counters
         for batch in self.log.batches(self.log.start_offset):
             replay_batch(fresh, batch)
@@ -118,8 +118,8 @@ class Shard:
 
         Return the replies this released. A shard that is not loaded yet applies them when it is.
         """
+        self._of_groups[group_id] = settings
         if self._coordinator is None:
-            put(self._group_configs, group_id, settings)
             return []
         return self._settle(self.coordinator.group_settings_changed(group_id, settings, now_ms), now_ms)
 

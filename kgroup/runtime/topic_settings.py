@@ -8,120 +8,154 @@ may contain a copy of a user's data (docs/decisions/0017-topic-settings.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 from kgroup.errors import ErrorCode, Refused
+from kgroup.numbers import INT64_MAX
+from kgroup.settings import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Setting, one_of
 
-INT32_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
-BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types, as DescribeConfigs reports them
 MAX_VALUE = (1 << 15) - 1  # length of a value
-
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
-_COMMA = re.compile(r"\s*,\s*")
 _THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
 
 
-class TopicSetting(NamedTuple):
-    """One setting: its type, its default as text, the broker setting behind it ("" for none), and its check.
-
-    The check gets the parsed value and returns what is wrong with it, None for nothing.
-    """
-
-    type: int
-    default: str
-    broker_name: str = ""
-    check: Callable[[object], str | None] = lambda value: None
+def _policies(policies: tuple[str, ...]) -> tuple[str, ...]:
+    # Kafka drops repeated items if it knows all valid ones.
+    return tuple(dict.fromkeys(map(one_of("compact", "delete"), policies)))
 
 
-def at_least(low: float) -> Callable[[object], str | None]:
-    return lambda value: f"Value must be at least {low}" if value < low else None  # type: ignore[operator]
+def _gzip_level(level: int) -> int:
+    if level != -1 and not 1 <= level <= 9:
+        raise ValueError("Value must be between 1 and 9 or equal to -1")
+    return level
 
 
-def between(low: float, high: float) -> Callable[[object], str | None]:
-    def check(value: object) -> str | None:
-        if value > high:  # type: ignore[operator]
-            return f"Value must be no more than {high}"
-        return at_least(low)(value)
-
-    return check
-
-
-def one_of(*choices: str) -> Callable[[object], str | None]:
-    return lambda value: None if value in choices else f"String must be one of: {', '.join(choices)}"
-
-
-def _policies(value: object) -> str | None:
-    assert isinstance(value, list)
-    return next((error for each in value if (error := one_of("compact", "delete")(each))), None)
-
-
-def _gzip_level(value: object) -> str | None:
-    return None if value == -1 or not between(1, 9)(value) else "Value must be between 1 and 9 or equal to -1"
-
-
-def _throttled(value: object) -> str | None:
-    assert isinstance(value, list)
-    if "".join(value) == "*" or all(_THROTTLED.fullmatch(each) for each in value):
-        return None
-    return (
-        "must be the literal '*' or a list of replicas in the following format: "
-        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    )
+def _throttled(replicas: tuple[str, ...]) -> tuple[str, ...]:
+    if "".join(replicas) != "*" and not all(_THROTTLED.fullmatch(each) for each in replicas):
+        raise ValueError(
+            "must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+    return replicas
 
 
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-
-SETTINGS: dict[str, TopicSetting] = {
-    "cleanup.policy": TopicSetting(LIST, "delete", "log.cleanup.policy", _policies),
-    "compression.gzip.level": TopicSetting(INT, "-1", "compression.gzip.level", _gzip_level),
-    "compression.lz4.level": TopicSetting(INT, "9", "compression.lz4.level", between(1, 17)),
-    "compression.type": TopicSetting(STRING, "producer", "compression.type", one_of(*_COMPRESSIONS)),
-    "compression.zstd.level": TopicSetting(INT, "3", "compression.zstd.level", between(-131072, 22)),
-    "delete.retention.ms": TopicSetting(LONG, "86400000", "log.cleaner.delete.retention.ms", at_least(0)),
-    "file.delete.delay.ms": TopicSetting(LONG, "60000", "log.segment.delete.delay.ms", at_least(0)),
-    "flush.messages": TopicSetting(LONG, str(INT64_MAX), "log.flush.interval.messages", at_least(1)),
-    "flush.ms": TopicSetting(LONG, str(INT64_MAX), "log.flush.interval.ms", at_least(0)),
-    "follower.replication.throttled.replicas": TopicSetting(LIST, "", "", _throttled),
-    "index.interval.bytes": TopicSetting(INT, "4096", "log.index.interval.bytes", at_least(0)),
-    "leader.replication.throttled.replicas": TopicSetting(LIST, "", "", _throttled),
-    "local.retention.bytes": TopicSetting(LONG, "-2", "log.local.retention.bytes", at_least(-2)),
-    "local.retention.ms": TopicSetting(LONG, "-2", "log.local.retention.ms", at_least(-2)),
-    "max.compaction.lag.ms": TopicSetting(
-        LONG, str(INT64_MAX), "log.cleaner.max.compaction.lag.ms", at_least(1)
+_ROWS = (
+    Setting("cleanup.policy", LIST, ("delete",), check=_policies).documented(
+        "What happens to old segments: delete, compact, both, or nothing.", "log.cleanup.policy"
     ),
-    "max.message.bytes": TopicSetting(INT, "1048588", "message.max.bytes", at_least(0)),
-    "message.timestamp.after.max.ms": TopicSetting(
-        LONG, "3600000", "log.message.timestamp.after.max.ms", at_least(0)
+    Setting("compression.gzip.level", INT, -1, check=_gzip_level).documented(
+        "Level of gzip compression, 1 to 9; -1 is the library's default.", "compression.gzip.level"
     ),
-    "message.timestamp.before.max.ms": TopicSetting(
-        LONG, str(INT64_MAX), "log.message.timestamp.before.max.ms", at_least(0)
+    Setting("compression.lz4.level", INT, 9, low=1, high=17).documented(
+        "Level of lz4 compression, 1 to 17.", "compression.lz4.level"
     ),
-    "message.timestamp.type": TopicSetting(
-        STRING, "CreateTime", "log.message.timestamp.type", one_of("CreateTime", "LogAppendTime")
+    Setting("compression.type", STRING, "producer", check=one_of(*_COMPRESSIONS)).documented(
+        "Compression of stored batches; producer keeps what the producer chose.", "compression.type"
     ),
-    "min.cleanable.dirty.ratio": TopicSetting(
-        DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio", between(0, 1)
+    Setting("compression.zstd.level", INT, 3, low=-131072, high=22).documented(
+        "Level of zstd compression.", "compression.zstd.level"
     ),
-    "min.compaction.lag.ms": TopicSetting(LONG, "0", "log.cleaner.min.compaction.lag.ms", at_least(0)),
-    "min.insync.replicas": TopicSetting(INT, "1", "min.insync.replicas", at_least(1)),
-    "preallocate": TopicSetting(BOOLEAN, "false", "log.preallocate"),
-    "remote.log.copy.disable": TopicSetting(BOOLEAN, "false"),
-    "remote.log.delete.on.disable": TopicSetting(BOOLEAN, "false"),
-    "remote.storage.enable": TopicSetting(BOOLEAN, "false"),
-    "retention.bytes": TopicSetting(LONG, "-1", "log.retention.bytes"),
-    "retention.ms": TopicSetting(LONG, "-1", "log.retention.ms", at_least(-1)),
-    "segment.bytes": TopicSetting(INT, str(1 << 30), "log.segment.bytes", at_least(1 << 20)),
-    "segment.index.bytes": TopicSetting(INT, "10485760", "log.index.size.max.bytes", at_least(4)),
-    "segment.jitter.ms": TopicSetting(LONG, "0", "log.roll.jitter.ms", at_least(0)),
-    "segment.ms": TopicSetting(LONG, "604800000", "log.roll.ms", at_least(1)),
-    "unclean.leader.election.enable": TopicSetting(BOOLEAN, "false", "unclean.leader.election.enable"),
-}
+    Setting("delete.retention.ms", LONG, 86_400_000, low=0).documented(
+        "How long a compacted log keeps tombstones.", "log.cleaner.delete.retention.ms"
+    ),
+    Setting("file.delete.delay.ms", LONG, 60_000, low=0).documented(
+        "How long a removed segment stays on disk.", "log.segment.delete.delay.ms"
+    ),
+    Setting("flush.messages", LONG, INT64_MAX, low=1).documented(
+        "Sync the log to disk after this many records; 1 syncs every append.", "log.flush.interval.messages"
+    ),
+    Setting("flush.ms", LONG, INT64_MAX, low=0).documented(
+        "Sync the log to disk after this time.", "log.flush.interval.ms", is_coarse_behind=True
+    ),
+    Setting("follower.replication.throttled.replicas", LIST, (), check=_throttled).documented(
+        "Throttled followers, as PARTITION:BROKER."
+    ),
+    Setting("index.interval.bytes", INT, 4096, low=0).documented(
+        "Bytes of log between two entries of its offset index.", "log.index.interval.bytes"
+    ),
+    Setting("leader.replication.throttled.replicas", LIST, (), check=_throttled).documented(
+        "Throttled leaders, as PARTITION:BROKER."
+    ),
+    Setting("local.retention.bytes", LONG, -2, low=-2).documented(
+        "Bytes that stay local with tiered storage; -2 means retention.bytes.", "log.local.retention.bytes"
+    ),
+    Setting("local.retention.ms", LONG, -2, low=-2).documented(
+        "How long data stays local with tiered storage; -2 means retention.ms.", "log.local.retention.ms"
+    ),
+    Setting("max.compaction.lag.ms", LONG, INT64_MAX, low=1).documented(
+        "The longest a record may stay without being compacted.", "log.cleaner.max.compaction.lag.ms"
+    ),
+    Setting("max.message.bytes", INT, 1_048_588, low=0).documented(
+        "The largest record batch a producer may send, in bytes.", "message.max.bytes"
+    ),
+    Setting("message.timestamp.after.max.ms", LONG, 3_600_000, low=0).documented(
+        "How far a record's timestamp may lie after the broker's time.", "log.message.timestamp.after.max.ms"
+    ),
+    Setting("message.timestamp.before.max.ms", LONG, INT64_MAX, low=0).documented(
+        "How far a record's timestamp may lie before the broker's time.",
+        "log.message.timestamp.before.max.ms",
+    ),
+    Setting(
+        "message.timestamp.type", STRING, "CreateTime", check=one_of("CreateTime", "LogAppendTime")
+    ).documented(
+        "Whether records keep the producer's time (CreateTime) or get the broker's.",
+        "log.message.timestamp.type",
+    ),
+    Setting("min.cleanable.dirty.ratio", DOUBLE, 0.5, low=0, high=1).documented(
+        "The share of a log that is not compacted before compaction starts.",
+        "log.cleaner.min.cleanable.ratio",
+    ),
+    Setting("min.compaction.lag.ms", LONG, 0, low=0).documented(
+        "How long a record is safe from compaction.", "log.cleaner.min.compaction.lag.ms"
+    ),
+    Setting("min.insync.replicas", INT, 1, low=1).documented(
+        "Replicas that must have a record before acks=all is answered.", "min.insync.replicas"
+    ),
+    Setting("preallocate", BOOLEAN, False).documented(
+        "Whether a new segment takes its full size on disk at once.", "log.preallocate"
+    ),
+    Setting("remote.log.copy.disable", BOOLEAN, False).documented(
+        "Whether tiered storage copies nothing more."
+    ),
+    Setting("remote.log.delete.on.disable", BOOLEAN, False).documented(
+        "Whether switching tiered storage off deletes what was copied."
+    ),
+    Setting("remote.storage.enable", BOOLEAN, False).documented(
+        "Whether segments are copied to tiered storage."
+    ),
+    Setting("retention.bytes", LONG, -1).documented(
+        "Bytes a partition keeps before old segments are deleted; -1 is no limit.", "log.retention.bytes"
+    ),
+    Setting("retention.ms", LONG, -1, low=-1).documented(
+        "How long records are kept before they are deleted; -1 is for ever.",
+        "log.retention.ms",
+        is_coarse_behind=True,
+    ),
+    Setting("segment.bytes", INT, 1 << 30, low=1 << 20).documented(
+        "Size at which a log begins a new segment, in bytes.", "log.segment.bytes"
+    ),
+    Setting("segment.index.bytes", INT, 10_485_760, low=4).documented(
+        "The largest offset index of a segment, in bytes.", "log.index.size.max.bytes"
+    ),
+    Setting("segment.jitter.ms", LONG, 0, low=0).documented(
+        "Random time subtracted from segment.ms, so that segments do not roll together.",
+        "log.roll.jitter.ms",
+        is_coarse_behind=True,
+    ),
+    Setting("segment.ms", LONG, 604_800_000, low=1).documented(
+        "Age at which a log begins a new segment.", "log.roll.ms", is_coarse_behind=True
+    ),
+    Setting("unclean.leader.election.enable", BOOLEAN, False).documented(
+        "Whether a replica that lacks records may become leader.", "unclean.leader.election.enable"
+    ),
+)
+SETTINGS = {row.name: row for row in _ROWS}
 """Kafka's 33 topic settings, by name."""
 
-INTERNAL = {"internal.segment.bytes": TopicSetting(INT, "", "")}
+_SMALLER = Setting("internal.segment.bytes", INT, internal=True).documented("Size of segments, for tests.")
+INTERNAL = {_SMALLER.name: _SMALLER}
 """Settings Kafka accepts without listing them: segments smaller than `segment.bytes` may be, for tests."""
 
 
@@ -146,75 +180,22 @@ class TopicSettings:
     def of(cls, own: Mapping[str, str], broker: Mapping[str, str]) -> TopicSettings:
         """Return what is in force with the topic's own settings, and the broker's by the broker's names."""
 
-        def number(name: str) -> int:
-            return int(_text(name, own, broker))
+        def value(name: str) -> Any:
+            return _value(name, own, broker)
 
-        policies = _COMMA.split(_text("cleanup.policy", own, broker).strip())
-        internal = own.get("internal.segment.bytes")
+        policies, internal = value("cleanup.policy"), own.get("internal.segment.bytes")
         return cls(
-            max_message_bytes=number("max.message.bytes"),
-            append_time=_text("message.timestamp.type", own, broker).strip() == "LogAppendTime",
-            timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
-            timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+            max_message_bytes=value("max.message.bytes"),
+            append_time=value("message.timestamp.type") == "LogAppendTime",
+            timestamp_before_max_ms=value("message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=value("message.timestamp.after.max.ms"),
             compact="compact" in policies,
             delete="delete" in policies,
-            segment_bytes=number("segment.bytes") if internal is None else int(internal),
-            fsync=number("flush.messages") == 1,
-            delete_retention_ms=number("delete.retention.ms"),
-            min_cleanable_dirty_ratio=float(
-                _text("min.cleanable.dirty.ratio", own, broker).strip().rstrip("fFdD")
-            ),
+            segment_bytes=value("segment.bytes") if internal is None else _SMALLER.read(internal),
+            fsync=value("flush.messages") == 1,
+            delete_retention_ms=value("delete.retention.ms"),
+            min_cleanable_dirty_ratio=value("min.cleanable.dirty.ratio"),
         )
-
-
-def parse(name: str, text: str, setting: TopicSetting) -> object:
-    """Return the value of a setting as Kafka reads it; INVALID_CONFIG for an invalid one."""
-    value, problem = _read(text, setting)
-    if problem is None:
-        problem = setting.check(value)
-    if problem is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {text} for configuration {name}: {problem}")
-    return value
-
-
-def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
-    """Return the value, and the error if there is none."""
-    trimmed = text.strip()
-    value: object = trimmed
-    problem: str | None = None
-    if setting.type == BOOLEAN:
-        value = trimmed.lower() == "true"
-        if trimmed.lower() not in ("true", "false"):
-            problem = "Expected value to be either true or false"
-    elif setting.type in (INT, LONG):
-        high = INT32_MAX if setting.type == INT else INT64_MAX
-        value = int(trimmed) if _WHOLE.fullmatch(trimmed) and len(trimmed) <= 64 else high + 1
-        if not -high - 1 <= value <= high:
-            problem = f"Not a number of type {'INT' if setting.type == INT else 'LONG'}"
-    elif setting.type == DOUBLE:
-        if _FRACTION.fullmatch(trimmed):
-            value = float(trimmed.rstrip("fFdD"))
-        else:
-            problem = "Not a number of type DOUBLE"
-    elif setting.type == LIST:
-        parts = _COMMA.split(trimmed) if trimmed else []
-        # Kafka drops repeated items if it knows all valid ones
-        value = list(dict.fromkeys(parts)) if setting.check is _policies else parts
-    return value, problem
-
-
-def written(name: str, text: str) -> str:
-    """Return a value as Kafka reports it: read and written again, so without the blanks around it.
-
-    One in force that could not be set, as a segment length of state, is reported all the same.
-    """
-    setting = SETTINGS.get(name) or INTERNAL[name]
-    value, problem = _read(text, setting)
-    if problem is not None:
-        return text
-    if setting.type == BOOLEAN:
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
@@ -223,7 +204,7 @@ def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
     The names are known ones.
     """
     values = {}
-    for name, setting in (SETTINGS | INTERNAL).items():
+    for name, row in (SETTINGS | INTERNAL).items():
         if name in own:
             text = own[name]
             if len(text) > MAX_VALUE:
@@ -232,16 +213,14 @@ def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
                     "The configuration value cannot be added because "
                     f"it exceeds the maximum value size of {MAX_VALUE} bytes.",
                 )
-            values[name] = parse(name, text, setting)
+            values[name] = row.parse(text)
     if values.get("remote.storage.enable"):
         raise Refused(
             ErrorCode.INVALID_CONFIG,
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage.",
         )
-    least, most = (
-        int(_text(name, own, broker)) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
-    )
+    least, most = (_value(name, own, broker) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if least > most:
         raise Refused(
             ErrorCode.INVALID_CONFIG,
@@ -249,7 +228,8 @@ def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
         )
 
 
-def _text(name: str, own: Mapping[str, str], broker: Mapping[str, str]) -> str:
-    setting = SETTINGS[name]
-    found = own.get(name)
-    return broker.get(setting.broker_name, setting.default) if found is None else found
+def _value(name: str, own: Mapping[str, str], broker: Mapping[str, str]) -> Any:
+    row = SETTINGS[name]
+    text = own.get(name, broker.get(row.behind))
+    # Not `parse`: segments of topics of state may be smaller.
+    return row.default if text is None else row.read(text)

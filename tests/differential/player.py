@@ -99,7 +99,7 @@ class Player:
         self._settle(self.coordinator.loaded(start["now"]))
         self._state(start)
 
-    def _loaded(self, config: GroupConfig, image: TopicImage, own: dict[str, dict[str, str]]) -> Coordinator:
+    def _loaded(self, config: GroupConfig, image: TopicImage, own: dict[str, GroupConfig]) -> Coordinator:
         """A coordinator of ours that has read the log so far, in Kafka's hands where chance would decide."""
         coordinator = Coordinator(config, "differential", image)
         coordinator.between_timers_ms = 0  # as in Kafka, whose timers only queue work
@@ -214,11 +214,7 @@ class Player:
                 self.two_instances = True
 
     def _configure(self, group_id: str, settings: dict[str, str]) -> None:
-        configs = self.coordinator.state.group_configs
-        if settings:
-            configs[group_id] = settings
-        else:
-            configs.pop(group_id, None)
+        self.coordinator.state.configure(group_id, settings)
 
     def _fire(self, event: Event, now: int) -> Outcome:
         key = timer_of(event["key"], self._is_streams)

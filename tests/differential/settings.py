@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from kgroup.coordinator import group_settings
 from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ConfigError, Refused
 from kgroup.protocol.releases import Release
@@ -132,7 +131,7 @@ class Case:
     @classmethod
     def of(cls, seed: int, group_names: list[str], kafka: Release) -> Case:
         dice = Random(seed)
-        defaults = GroupConfig(kafka=kafka).as_settings()
+        defaults = GroupConfig(kafka=kafka).as_text()
         broker_names = [name for name in defaults if not name.startswith("kgroup.")]
         alike = dice.choice(("consumer", "share", "streams", ""))
         near = [name for name in broker_names if alike in name]
@@ -152,7 +151,7 @@ class Case:
         except ConfigError as refused:
             return str(refused)
         try:
-            group_settings.check(config, self.group or {})
+            config.check_group(self.group or {})
         except Refused as refused:
             return str(refused.message)
         return None
@@ -163,8 +162,8 @@ class Case:
 
 
 def _value(dice: Random, defaults: Mapping[str, str], name: str) -> str:
-    word = group_settings.WORDS.get(name.removeprefix("group."))
-    default = defaults.get(name, "0") if word is None else word.default
+    own = GroupConfig().of_groups().get(name.removeprefix("group."))
+    default = defaults.get(name) or (own and own.default_text) or "0"
     if dice.random() < 0.07:
         return dice.choice(LISTS + WORDS)
     if any(word in name for word in ("assignor", "protocols", "tags")):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import WORDS, bounds, texts
 from kgroup.protocol.releases import Release
 
 from .kafka import NEWEST, OLDEST, Jvm
@@ -27,19 +26,19 @@ def test_settings_and_their_defaults_are_kafkas(judge: tuple[Jvm, GroupConfig]) 
     """Every one of Kafka's is here or named as one that is not."""
     kafka, config = judge
     theirs = kafka.ask({})
-    ours = {n: v for n, v in config.as_settings().items() if not n.startswith("kgroup.")}
+    ours = {n: v for n, v in config.as_text().items() if not n.startswith("kgroup.")}
     assert theirs["broker"].keys() - ours.keys() - NOT_BUILT == ELSEWHERE
     assert ours == {name: theirs["broker"].get(name) for name in ours}
-    groups = {name: str(bound.default) for name, bound in bounds(config).items()}
-    groups |= {name: word.default for name, word in WORDS.items()}
     # A group that chooses no assignor has the broker's first: Kafka's classes have no default there.
-    groups |= {name: text.default if "assignor" not in name else None for name, text in texts(config).items()}
+    groups = {
+        name: row.default_text if "assignor" not in name else None for name, row in config.of_groups().items()
+    }
     assert groups == {name: text for name, text in theirs["group"].items() if name not in NOT_BUILT}
 
 
 def test_settings_are_refused_where_kafka_refuses_them(judge: tuple[Jvm, GroupConfig]) -> None:
     kafka, config = judge
-    names = [*bounds(config), *WORDS, *texts(config)]
+    names = list(config.of_groups())
     differ, refused = [], 0
     for seed in CASES:
         case = Case.of(seed, names, config.kafka)

@@ -1,4 +1,4 @@
-"""A sample of the generated exam; `make exam COUNT=20000` runs as many states as wanted."""
+"""A sample of the generated exam; `make exam ARGS="--count 20000"` runs as many states as wanted."""
 
 from __future__ import annotations
 

@@ -64,6 +64,57 @@ def test_files_that_the_architecture_names_are_there():
     assert [name for name in named if not any(end.endswith(f"/{name}") for end in ends)] == []
 
 
+RECIPES = (
+    (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Recipes")[2].partition("\n## ")[0]
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.strip().split("\n\n"), ids=lambda text: text.split("**")[1])
+def test_recipes_lead_to_what_they_name(recipe):
+    """A name is followed by its file or folder: `RULES` of `admin/statuses.py` is defined there."""
+    text = recipe.rpartition("**")[2]
+    named = re.findall(r"`([A-Za-z_]\w*)`(?:\s+of\s+(?:a\s+module\s+of\s+)?`([\w./]+)`)?", text)
+    assert [name for name, place in named if not place and not name.startswith("__")] == []
+    assert [(name, place) for name, place in named if place and not defined(name, place)] == []
+    assert named
+
+
+def defined(name, place):
+    """Return whether a module, or one of a folder, defines a name of its own or of a class."""
+    for root in (ROOT, ROOT / "kgroup"):
+        for path in (root / place).glob("*.py") if place.endswith("/") else (root / place,):
+            if path.is_file() and name in names_in(ast.parse(path.read_text(encoding="utf-8"))):
+                return True
+    return False
+
+
+def names_in(tree):
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+MAKE = re.compile(r"`make ([a-z-]+)((?: [A-Z]+=[^`\s]+)*)`")
+
+
+def test_make_targets_that_texts_name_are_there():
+    """With the variables that they are given."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {
+        *re.findall(r"^([a-z-]+):", makefile, re.M),
+        *re.findall(r"^TOOLS := (.+)$", makefile, re.M)[0].split(),
+    }
+    texts = [*PAGES, *(path for top in ("kgroup", "tests") for path in (ROOT / top).rglob("*.py"))]
+    named = {found for path in texts for found in MAKE.findall(path.read_text(encoding="utf-8"))}
+    assert len(named) > 15
+    assert [target for target, _ in named if target not in targets] == []
+    variables = {name for _, given in named for name in re.findall(r"([A-Z]+)=", given)}
+    assert [name for name in sorted(variables) if f"$({name})" not in makefile] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_relative_links_lead_to_files(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

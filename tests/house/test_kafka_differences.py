@@ -8,7 +8,6 @@ import re
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import WORDS, bounds, texts
 from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.group_records import record_classes
@@ -22,8 +21,8 @@ MESSAGES = {
     for cls in (registry.request_class(key), registry.response_class(key))
 } | {cls.__name__: cls for pair in record_classes().values() for cls in pair}
 SETTINGS = {
-    "broker setting": GroupConfig().as_settings(),
-    "group setting": {**bounds(GroupConfig()), **texts(GroupConfig()), **WORDS},
+    "broker setting": GroupConfig().as_text(),
+    "group setting": GroupConfig().of_groups(),
 }
 NOT_BUILT = (ROOT / "docs" / "not-built.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import WORDS, bounds, texts
 from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
@@ -40,11 +39,14 @@ def unknown(release: Release) -> Iterator[str]:
     known = {
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
         "feature": {name: str(last) for name, last in served.levels.items()},
-        "broker setting": config.as_settings(),
-        "group setting": {name: str(bound.default) for name, bound in bounds(config).items()}
-        | {name: word.default for name, word in WORDS.items()}
-        # Where the broker's own decides, Kafka declares no default.
-        | {name: release.declared["group setting"][name] for name in texts(config)},
+        "broker setting": config.as_text(),
+        # Where the broker's own decides and is no number, Kafka declares no default.
+        "group setting": {
+            name: release.declared["group setting"][name]
+            if row.behind and not isinstance(row.default, int)
+            else row.default_text
+            for name, row in config.of_groups().items()
+        },
     }
     for kind, values in known.items():
         yield from _values(kind, release.declared[kind], values)

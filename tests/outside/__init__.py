@@ -1,1 +1,1 @@
-"""Kafka tests of other projects, on a real Kafka and on kgroup: `make outside SUITE=../quix-streams`."""
+"""Kafka tests of other projects, on a real Kafka and on kgroup: `make outside ARGS=../quix-streams`."""

@@ -10,8 +10,8 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kgroup.coordinator import group_settings as groups
-from kgroup.coordinator import roster
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.roster import ROWS as ROSTER
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages import alter_configs as replacing
 from kgroup.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -22,8 +22,9 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kgroup.runtime.broker_settings import ALL_BROKERS, DYNAMIC, check_dynamic, is_list
-from kgroup.runtime.topic_settings import LIST, SETTINGS
+from kgroup.runtime.broker_settings import ALL_BROKERS, check_dynamic, known
+from kgroup.runtime.topic_settings import SETTINGS
+from kgroup.settings import LIST, Setting, written
 
 AnyRequest: TypeAlias = IncrementalAlterConfigsRequest | AlterConfigsRequest
 AnyResponse: TypeAlias = IncrementalAlterConfigsResponse | AlterConfigsResponse
@@ -69,8 +70,9 @@ def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[
         if not name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         before = cluster.catalog.group_configs.get(name, {})
-        wanted = _changed(before, resource, lambda key: "" if key in roster.LISTS else None)
-        groups.check(cluster.group_config, wanted)
+        rows = {**GroupConfig(kafka=cluster.kafka).of_groups(), **ROSTER}
+        wanted = _changed(before, resource, rows.get)
+        cluster.group_config.check_group(wanted)
         return lambda: cluster.configure_group(name, wanted)
     if resource.resource_type == TOPIC:
         return _topic(broker, resource)
@@ -108,11 +110,7 @@ def _topic(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     rules.check_name(name)
     topic = cluster.catalog.topics.get(name)
-
-    def default(key: str) -> str | None:
-        return SETTINGS[key].default if key in SETTINGS and SETTINGS[key].type == LIST else None
-
-    wanted = _changed(topic.config if topic else {}, resource, default)
+    wanted = _changed(topic.config if topic else {}, resource, SETTINGS.get)
     rules.check_config(cluster, wanted)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
@@ -132,12 +130,8 @@ def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[]
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
             )
-
-    def default(key: str) -> str | None:
-        return DYNAMIC[key].default if is_list(key) and key in DYNAMIC else None
-
     entity = str(int(name)) if name else ALL_BROKERS
-    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, default)
+    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, known)
     check_dynamic(wanted, one_of_many=bool(name) and cluster.brokers > 1)
     return lambda: cluster.configure_broker(entity, wanted)
 
@@ -145,9 +139,9 @@ def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[]
 def _changed(
     settings: Mapping[str, str],
     resource: AnyResource,
-    default: Callable[[str], str | None],
+    row_of: Callable[[str], Setting | None],
 ) -> dict[str, str]:
-    """Return the settings after the changes; `default` returns a list's default, None for no list."""
+    """Return the settings after the changes; only lists have items to add and remove."""
     found = dict(settings) if isinstance(resource, AlterConfigsResource) else {}
     for change in _changes(resource):
         key, value = change.name, change.value or ""
@@ -156,13 +150,13 @@ def _changed(
         elif change.config_operation == SET:
             found[key] = value
         else:
-            unset = default(key)
+            row = row_of(key)
             operation = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
-            if unset is None:
+            if row is None or row.type != LIST:
                 raise Refused(
                     ErrorCode.INVALID_CONFIG, f"Can't {operation} to key {key} because its type is not LIST."
                 )
-            parts = [part for part in found.get(key, unset).split(",") if part]
+            parts = [part for part in found.get(key, written(row.default)).split(",") if part]
             for part in value.split(","):
                 if change.config_operation == APPEND and part not in parts:
                     parts.append(part)

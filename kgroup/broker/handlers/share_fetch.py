@@ -157,7 +157,7 @@ def acknowledge(
         for topic_id, found in by_topic.items()
     )
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).lock_ms,
+        acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).share_lock_ms,
         responses=responses,
         node_endpoints=node_endpoints(broker, call, sorted(leaders)),
     )
@@ -335,7 +335,7 @@ class _Fetch:
         return ShareFetchResponse(
             acquisition_lock_timeout_ms=self._broker.share_partitions.settings(
                 self._session.group_id
-            ).lock_ms,
+            ).share_lock_ms,
             responses=tuple(
                 ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(each))
                 for topic_id, each in by_topic.items()
@@ -391,7 +391,7 @@ class _Fetch:
         """Read the logs, each as much as another and the first one at least one batch."""
         left = min(self._call.body.max_bytes, self._broker.cluster.settings.fetch_max_bytes)
         portion, total = left // max(len(open_), 1), 0
-        committed = self._broker.share_partitions.settings(self._session.group_id).read_committed
+        isolation = self._broker.share_partitions.settings(self._session.group_id).share_isolation
         for key, each in list(open_.items()):
             limit = min(portion, left - total)
             if limit <= 0 and total:
@@ -400,7 +400,7 @@ class _Fetch:
                 records = each.log.read(each.offset, max(limit, 1))
                 if len(records) > limit and total:
                     continue
-                if committed:
+                if isolation == "read_committed":
                     producers = self._broker.producers.of(each.name, key.partition, each.log)
                     records, end = decided(records, producers.last_stable_offset)
                     each.aborted = producers.aborted_between(each.offset, end)

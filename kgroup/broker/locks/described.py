@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kgroup.broker.locks.settings import OF_LISTENERS, PASSWORD, ListenerSettings
-from kgroup.runtime.topic_settings import LIST, STRING
+from kgroup.broker.locks.settings import ADVERTISED, LISTENERS, OF_LISTENERS, PROTOCOL_MAP, ListenerSettings
+from kgroup.settings import PASSWORD, UNKNOWN, Setting
 
-UNKNOWN = 0  # config type
-LISTENERS, ADVERTISED, PROTOCOL_MAP = "listeners", "advertised.listeners", "listener.security.protocol.map"
 Addresses = Mapping[int, tuple[str, int]]
 
 
@@ -24,10 +22,8 @@ class Open(NamedTuple):
 class Described(NamedTuple):
     """A setting of the listeners; one that is secret, or may be, has no value."""
 
-    name: str
+    row: Setting
     value: str | None
-    type: int
-    secret: bool = False
 
 
 def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
@@ -36,17 +32,12 @@ def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
     Those for a single listener (`listener.name.…`) have no value and no type, as Kafka has no definition of
     them and takes them for secret.
     """
-    yield Described(LISTENERS, _written((o.settings.name, *o.bound[node]) for o in listeners), LIST)
-    yield Described(ADVERTISED, _written((o.settings.name, *o.advertised[node]) for o in listeners), LIST)
-    protocols = ",".join(f"{o.settings.name}:{o.settings.protocol}" for o in listeners)
-    yield Described(PROTOCOL_MAP, protocols, STRING)
+    yield Described(LISTENERS, _written((o.settings.name, *o.bound[node]) for o in listeners))
+    yield Described(ADVERTISED, _written((o.settings.name, *o.advertised[node]) for o in listeners))
+    yield Described(PROTOCOL_MAP, ",".join(f"{o.settings.name}:{o.settings.protocol}" for o in listeners))
     for name, value in listeners[0].settings.values.items():
-        if name not in OF_LISTENERS:
-            yield Described(name, None, UNKNOWN, secret=True)
-        else:
-            kind = OF_LISTENERS[name]
-            secret = kind == PASSWORD
-            yield Described(name, None if secret else value, kind, secret=secret)
+        row = OF_LISTENERS.get(name, Setting(name, UNKNOWN))
+        yield Described(row, None if row.type in (PASSWORD, UNKNOWN) else value)
 
 
 def _written(addresses: Iterator[tuple[str, str, int]]) -> str:

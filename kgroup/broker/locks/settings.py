@@ -15,12 +15,19 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from kgroup.errors import ConfigError
-from kgroup.runtime.topic_settings import INT, LIST, LONG, STRING
+from kgroup.settings import CLASS, INT, LIST, LONG, PASSWORD, STRING, Setting
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LOCAL_HOST = "127.0.0.1"
-WHERE = frozenset({"listeners", "advertised.listeners", "listener.security.protocol.map"})
+LISTENERS = Setting("listeners", LIST).documented("Addresses at which this broker listens.")
+ADVERTISED = Setting("advertised.listeners", LIST).documented(
+    "Addresses that clients of each listener are sent to."
+)
+PROTOCOL_MAP = Setting("listener.security.protocol.map", STRING).documented(
+    "The security protocol of each listener."
+)
+WHERE = frozenset(row.name for row in (LISTENERS, ADVERTISED, PROTOCOL_MAP))
 OF_OTHERS = frozenset(
     {
         "control.plane.listener.name",
@@ -33,36 +40,62 @@ OF_OTHERS = frozenset(
     }
 )
 """For the connections between a Kafka's brokers and controllers."""
-CLASS, PASSWORD = 8, 9  # config types that topics have none of
-OF_LISTENERS = {
-    "connection.failed.authentication.delay.ms": INT,
-    "connections.max.reauth.ms": LONG,
-    "principal.builder.class": CLASS,
-    "sasl.enabled.mechanisms": LIST,
-    "sasl.oauthbearer.clock.skew.seconds": INT,
-    "sasl.oauthbearer.expected.audience": LIST,
-    "sasl.oauthbearer.expected.issuer": STRING,
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms": LONG,
-    "sasl.oauthbearer.jwks.endpoint.url": STRING,
-    "sasl.oauthbearer.scope.claim.name": STRING,
-    "sasl.oauthbearer.sub.claim.name": STRING,
-    "sasl.server.callback.handler.class": CLASS,
-    "sasl.server.max.receive.size": INT,
-    "ssl.client.auth": STRING,
-    "ssl.enabled.protocols": LIST,
-    "ssl.key.password": PASSWORD,
-    "ssl.keystore.certificate.chain": PASSWORD,
-    "ssl.keystore.key": PASSWORD,
-    "ssl.keystore.location": STRING,
-    "ssl.keystore.password": PASSWORD,
-    "ssl.keystore.type": STRING,
-    "ssl.principal.mapping.rules": STRING,
-    "ssl.truststore.certificates": PASSWORD,
-    "ssl.truststore.location": STRING,
-    "ssl.truststore.password": PASSWORD,
-    "ssl.truststore.type": STRING,
-}
-"""The settings of listeners with their types, as Kafka 4.3.1's KafkaConfig defines them."""
+_ROWS = (
+    Setting("connection.failed.authentication.delay.ms", INT, low=0).documented(
+        "Delay of the answer to a failed authentication."
+    ),
+    Setting("connections.max.reauth.ms", LONG, low=0).documented(
+        "The longest session of an authentication; 0 is no limit."
+    ),
+    Setting("principal.builder.class", CLASS).documented("The class that names principals."),
+    Setting("sasl.enabled.mechanisms", LIST).documented("SASL mechanisms that clients may use."),
+    Setting("sasl.oauthbearer.clock.skew.seconds", INT, low=0).documented(
+        "Difference of clocks allowed for the times of a token."
+    ),
+    Setting("sasl.oauthbearer.expected.audience", LIST).documented(
+        "Audiences of which a token must name one."
+    ),
+    Setting("sasl.oauthbearer.expected.issuer", STRING).documented("The issuer that a token must name."),
+    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, low=0).documented(
+        "How often the keys of tokens are fetched again."
+    ),
+    Setting("sasl.oauthbearer.jwks.endpoint.url", STRING).documented(
+        "Where the keys of tokens are: a file or an HTTPS address."
+    ),
+    Setting("sasl.oauthbearer.scope.claim.name", STRING).documented(
+        "The claim of a token that holds its scope."
+    ),
+    Setting("sasl.oauthbearer.sub.claim.name", STRING).documented(
+        "The claim of a token that holds the user's name."
+    ),
+    Setting("sasl.server.callback.handler.class", CLASS).documented("The class that validates tokens."),
+    Setting("sasl.server.max.receive.size", INT, low=0).documented(
+        "The largest frame before authentication, in bytes."
+    ),
+    Setting("ssl.client.auth", STRING).documented(
+        "Whether clients must show a certificate: required, requested or none."
+    ),
+    Setting("ssl.enabled.protocols", LIST).documented("Versions of TLS that are served."),
+    Setting("ssl.key.password", PASSWORD).documented("Password of the private key."),
+    Setting("ssl.keystore.certificate.chain", PASSWORD).documented("The broker's certificates, in PEM."),
+    Setting("ssl.keystore.key", PASSWORD).documented("The broker's private key, in PEM."),
+    Setting("ssl.keystore.location", STRING).documented("File with the broker's key and certificates."),
+    Setting("ssl.keystore.password", PASSWORD).documented("Password of the key store."),
+    Setting("ssl.keystore.type", STRING).documented("Format of the key store: PEM, PKCS12 or JKS."),
+    Setting("ssl.principal.mapping.rules", STRING).documented(
+        "Rules that turn a certificate's name into a principal."
+    ),
+    Setting("ssl.truststore.certificates", PASSWORD).documented(
+        "Certificates that clients' certificates are checked with, in PEM."
+    ),
+    Setting("ssl.truststore.location", STRING).documented(
+        "File with the certificates that clients' certificates are checked with."
+    ),
+    Setting("ssl.truststore.password", PASSWORD).documented("Password of the trust store."),
+    Setting("ssl.truststore.type", STRING).documented("Format of the trust store: PEM, PKCS12 or JKS."),
+)
+OF_LISTENERS = {row.name: row for row in _ROWS}
+"""The settings of listeners by name, as Kafka 4.3.1's KafkaConfig defines them."""
 IDLE = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.secure.random.implementation"}
 )
@@ -116,11 +149,7 @@ class ListenerSettings:
     def number(self, name: str, default: int, mechanism: str = "") -> int:
         """Return a setting that is a number of at least 0; ConfigError for any other."""
         text = self.get(name, mechanism)
-        if text is None:
-            return default
-        if not (text.isascii() and text.isdigit()):
-            raise ConfigError(f"{name}={text}: not a whole number of at least 0")
-        return int(text)
+        return default if text is None else int(OF_LISTENERS[name].given(text))
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

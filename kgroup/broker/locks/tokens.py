@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 from kgroup.broker.locks.jwks import open_jwks
 from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.errors import ConfigError
+from kgroup.numbers import whole_number
 
 if TYPE_CHECKING:
     from jwt.types import Options
@@ -170,15 +171,11 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
             )
         options: Mapping[str, str] = module.options if module else {}
         skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
-        if not (skew.isascii() and skew.isdigit()):
-            raise ConfigError(
-                f"unsecuredValidatorAllowableClockSkewMs={skew}: not a whole number of at least 0"
-            )
         return UnsecuredTokens(
             options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
             options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
             tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
-            int(skew),
+            whole_number(skew, "unsecuredValidatorAllowableClockSkewMs"),
         )
     if url is None:
         raise ConfigError(

@@ -23,6 +23,7 @@ from kgroup.cli.output.wording import only_rights
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import count_of, uuid_bytes
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
+from kgroup.settings import no_such_setting
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Answers
@@ -79,7 +80,8 @@ def rehearse(
     changed = {}
     for text in settings:
         name, value = pair(text, f"--set {text!r}", "as in group.consumer.migration.policy=disabled")
-        GroupConfig.attribute(name)  # a misspelt name must not look like a setting tried
+        if name not in GroupConfig.names():  # a misspelt name must not look like a setting tried
+            raise no_such_setting(name, GroupConfig.names())
         changed[name] = value
     with opened(env, files, Selection(patterns=tuple(wanted.names)), options) as source:
         plans = _planned(source, wanted)

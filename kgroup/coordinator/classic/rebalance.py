@@ -15,9 +15,9 @@ from kgroup.coordinator.classic.timers import (
     session_timer,
     sync_timer,
 )
-from kgroup.coordinator.config import INT32_MAX
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode
+from kgroup.numbers import INT32_MAX
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.sync_group import SyncGroupResponse
 

@@ -14,7 +14,6 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import listed, write_target_epoch
 from kgroup.coordinator.consumer.target import may_compute
-from kgroup.coordinator.group_settings import session_timeout_ms
 from kgroup.coordinator.state import Computation, Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import (
@@ -103,7 +102,7 @@ def must_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bo
         and current.member_id != member.member_id
     )
     if current is None or gone or step.now_ms >= current.deadline_ms:
-        bound = step.now_ms + session_timeout_ms(step.state, group.group_id)
+        bound = step.now_ms + step.state.config_of(group.group_id).consumer_session_timeout_ms
         current = computations[group.group_id] = Computation(member.member_id, bound)
     return current.member_id == member.member_id
 

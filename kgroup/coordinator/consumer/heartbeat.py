@@ -21,7 +21,6 @@ from kgroup.coordinator.consumer.member import (
 from kgroup.coordinator.consumer.quiet import note
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.timers import renew_session
-from kgroup.coordinator.group_settings import heartbeat_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue
@@ -49,7 +48,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGro
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms(step.state, group.group_id),
+        heartbeat_interval_ms=step.state.config_of(group.group_id).consumer_heartbeat_interval_ms,
     )
     # The partitions' epochs are compared too: a partition revoked and reassigned in one step is reported.
     reassigned = after.current.assigned != before.current.assigned

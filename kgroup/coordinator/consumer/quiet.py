@@ -11,7 +11,6 @@ from kgroup.coordinator.consumer.group import ConsumerGroup, Quiet
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
 from kgroup.coordinator.consumer.subscription import metadata_expired
 from kgroup.coordinator.consumer.timers import renew_session
-from kgroup.coordinator.group_settings import heartbeat_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -31,7 +30,8 @@ def said_before(
         or quiet.client_host != step.client_host
         or quiet.client_id != step.client_id
         or not _is_settled(step, group, quiet.member)
-        or quiet.response.heartbeat_interval_ms != heartbeat_interval_ms(step.state, group.group_id)
+        or quiet.response.heartbeat_interval_ms
+        != step.state.config_of(group.group_id).consumer_heartbeat_interval_ms
     ):
         return None
     renew_session(step, group.group_id, quiet.member)

@@ -9,7 +9,6 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import write_target, write_target_epoch
 from kgroup.coordinator.consumer.roster import awaits_others, only_active
-from kgroup.coordinator.group_settings import assignment_interval_ms, assignment_is_due
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
@@ -72,8 +71,8 @@ def stored_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
 
 def may_compute(step: Step, group: ConsumerGroup) -> bool:
     """Return whether the assignment interval since the last computation is over."""
-    interval = assignment_interval_ms(step.state, group.group_id)
-    return assignment_is_due(step.now_ms, group.assignment_timestamp_ms, interval)
+    interval = step.state.config_of(group.group_id).assignment_interval_ms
+    return step.is_due(group.assignment_timestamp_ms, interval)
 
 
 def _compute(

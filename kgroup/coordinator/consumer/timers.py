@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
-from kgroup.coordinator.group_settings import session_timeout_ms
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import MEMBER_KINDS, TimerKind
 from kgroup.timers import TimerKey
@@ -13,7 +12,8 @@ from kgroup.timers import TimerKey
 def renew_session(step: Step, group_id: str, member: ConsumerMember) -> None:
     """Restart the member's session timeout; a classic-protocol member brings its own."""
     classic = member.metadata.classic_member_metadata
-    timeout = session_timeout_ms(step.state, group_id) if classic is None else classic.session_timeout_ms
+    config = step.state.config_of(group_id)
+    timeout = config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
     step.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member.member_id), timeout)
 
 
@@ -34,7 +34,7 @@ def cancel_all(step: Step, group_id: str, member_id: str) -> None:
 
 def arm_after_load(step: Step, group: ConsumerGroup) -> None:
     """Start sessions, and revocations under way; every member gets the group's session timeout."""
-    timeout = session_timeout_ms(step.state, group.group_id)
+    timeout = step.state.config_of(group.group_id).consumer_session_timeout_ms
     for member in group.members.values():
         step.arm(TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member.member_id), timeout)
         if member.current.state is MemberState.UNREVOKED_PARTITIONS:

@@ -10,11 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import (
-    assignment_is_due,
-    share_assignment_interval_ms,
-    share_heartbeat_interval_ms,
-)
 from kgroup.coordinator.share import state_partitions
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.share.member import Partitions, ShareMember, listed
@@ -113,7 +108,7 @@ def _stay(step: Step, group: ShareGroup, request: Request) -> Response:
     return Response(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=share_heartbeat_interval_ms(step.state, group.group_id),
+        heartbeat_interval_ms=step.state.config_of(group.group_id).share_heartbeat_interval_ms,
         assignment=Assignment(topic_partitions=listed(after.assigned)) if sent else None,
     )
 
@@ -227,8 +222,8 @@ def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) 
     stored = Target(group.assignment_epoch, group.target_of(member.member_id))
     if group.assignment_epoch >= looked.epoch:
         return stored
-    interval = share_assignment_interval_ms(step.state, group.group_id)
-    if not assignment_is_due(step.now_ms, group.assignment_timestamp_ms, interval):
+    interval = step.state.config_of(group.group_id).share_assignment_interval_ms
+    if not step.is_due(group.assignment_timestamp_ms, interval):
         return stored
     by_name = step.state.image.by_name
     members = {**group.members, member.member_id: member}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.group_settings import share_session_timeout_ms
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.timers import TimerKey
@@ -10,7 +9,8 @@ from kgroup.timers import TimerKey
 
 def renew_session(step: Step, group_id: str, member_id: str) -> None:
     """Restart the member's session timeout."""
-    step.arm(_session(group_id, member_id), share_session_timeout_ms(step.state, group_id))
+    timeout = step.state.config_of(group_id).share_session_timeout_ms
+    step.arm(_session(group_id, member_id), timeout)
 
 
 def end_session(step: Step, group_id: str, member_id: str) -> None:

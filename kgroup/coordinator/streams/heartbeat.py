@@ -11,12 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import (
-    ACCEPTABLE_RECOVERY_LAG,
-    TASK_OFFSET_INTERVAL_MS,
-    streams_heartbeat_interval_ms,
-    streams_initial_delay_ms,
-)
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
 from kgroup.coordinator.streams.group import StreamsGroup, StreamsState
@@ -67,6 +61,8 @@ Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
 NEVER_EXPIRES_MS = 2**31 - 1
 MISSING_TAGS_SINCE = 1
+TASK_OFFSET_INTERVAL_MS, ACCEPTABLE_RECOVERY_LAG = 60_000, 10_000
+"""Settings that Kafka 4.4 keeps to itself (not documented there)."""
 """The first version of the request whose clients know the status."""
 
 
@@ -448,7 +444,8 @@ def _bumped(step: Step, group: StreamsGroup, epoch: int) -> None:
 
 def _wait_for_more(step: Step, group: StreamsGroup) -> None:
     """Delay a group's first assignment: a task moved at once takes its state along for nothing."""
-    key, delay = initial_delay(group.group_id), streams_initial_delay_ms(step.state, group.group_id)
+    key = initial_delay(group.group_id)
+    delay = step.state.config_of(group.group_id).streams_initial_delay_ms
     if delay > 0 and not step.is_armed(key):
         step.arm(key, delay)
 
@@ -549,7 +546,7 @@ def _response(
     return Response(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=streams_heartbeat_interval_ms(step.state, group.group_id),
+        heartbeat_interval_ms=step.state.config_of(group.group_id).streams_heartbeat_interval_ms,
         task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS if static else 0,
         acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG if static else -1,
         active_tasks=_ids(held.active) if sends_tasks else None,

@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import (
-    assignment_is_due,
-    streams_assignment_interval_ms,
-    streams_rack_tags,
-    streams_standby_replicas,
-)
 from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
@@ -40,9 +34,10 @@ class Plan(NamedTuple):
 
 def assignment_configs(state: State, group_id: str) -> dict[str, str]:
     """Return what record 17 keeps of the settings that a target is made with."""
-    configs = {STANDBYS: str(streams_standby_replicas(state, group_id))}
-    if tags := streams_rack_tags(state, group_id):
-        configs[RACK_TAGS] = ",".join(tags)
+    config = state.config_of(group_id)
+    configs = {STANDBYS: str(config.streams_standby_replicas)}
+    if config.streams_rack_tags:
+        configs[RACK_TAGS] = ",".join(config.streams_rack_tags)
     return configs
 
 
@@ -76,8 +71,8 @@ def update_target(
         write_target_epoch(step, group.group_id, plan.epoch, group.assignment_timestamp_ms)
         return Target(plan.epoch, stored)
     # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
-    interval = streams_assignment_interval_ms(step.state, group.group_id)
-    if not assignment_is_due(step.now_ms, group.assignment_timestamp_ms, interval):
+    interval = step.state.config_of(group.group_id).streams_assignment_interval_ms
+    if not step.is_due(group.assignment_timestamp_ms, interval):
         return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
     targets = _compute(step, group, plan, member, replaced)
     for member_id, tasks in targets.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.group_settings import streams_session_timeout_ms
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import MemberState, StreamsMember
@@ -18,7 +17,7 @@ def initial_delay(group_id: str) -> TimerKey:
 def renew_session(step: Step, group_id: str, member_id: str) -> None:
     """Restart the member's session timeout."""
     key = TimerKey(TimerKind.STREAMS_SESSION, group_id, member_id)
-    step.arm(key, streams_session_timeout_ms(step.state, group_id))
+    step.arm(key, step.state.config_of(group_id).streams_session_timeout_ms)
 
 
 def limit_revocation(step: Step, group_id: str, member: StreamsMember) -> None:

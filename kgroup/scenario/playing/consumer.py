@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from kgroup.broker.call import AnyCall
@@ -22,7 +22,6 @@ from kgroup.scenario.playing.play import DEFAULT_REBALANCE_MS, How, Play, Stage
 from kgroup.scenario.recorded import FOR_NOW, Heartbeat, Member, OfMember, Recorded, Step, Stop
 
 LEAVE_EPOCH, FOR_NOW_EPOCH = -1, -2
-INTERVAL = "consumer.assignment.interval.ms"
 NOT_NOW_MS = 1 << 50
 _STATES = {
     MemberStatus.STABLE: MemberState.STABLE,
@@ -137,16 +136,13 @@ class ConsumerPlay(Play):
     def _begin(self) -> None:
         super()._begin()
         state = self._control.state_of(self.group_id)
-        self._assignors, self._settings = state.assignors, state.group_configs.get(self.group_id)
+        self._assignors, self._config = state.assignors, state.config_of(self.group_id)
         state.assignors = {name: RecordedTargets(own, self.gate) for name, own in self._assignors.items()}
 
     def _end(self) -> None:
         state = self._control.state_of(self.group_id)
         state.assignors = self._assignors
-        if self._settings is None:
-            state.group_configs.pop(self.group_id, None)
-        else:
-            state.group_configs[self.group_id] = self._settings
+        state.group_configs[self.group_id] = self._config
         super()._end()
 
     def _close(self, changes: list[OfMember], last: Step) -> None:
@@ -163,7 +159,7 @@ class ConsumerPlay(Play):
         def expect() -> None:
             interval = 0 if last.target is not None else NOT_NOW_MS
             configs = self._control.state_of(self.group_id).group_configs
-            configs[self.group_id] = {**(self._settings or {}), INTERVAL: str(interval)}
+            configs[self.group_id] = replace(self._config, assignment_interval_ms=interval)
             gate.turn, gate.anybody = last.member or leaving, last.member is None and not changes
             gate.expected = last
             self._control.open_gate(self.group_id)

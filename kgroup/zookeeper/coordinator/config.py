@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from kgroup.errors import ConfigError
+from kgroup.numbers import whole_number
 
 _LEAST = {"commit_interval_ms": 100, "zk_session_ms": 600, "max_multi_ops": 2, "join_window_ms": 0}
 """The least value where 1 is too low: a commit every ms or leases shorter than a round trip are mistakes."""
@@ -57,8 +58,6 @@ def read_settings(given: Mapping[str, str]) -> LegacyConfig:
             if text not in ("true", "false"):
                 raise ConfigError(f"{name}={text} is neither true nor false")
             values[name] = text == "true"
-        elif not (text.isascii() and text.isdigit()) or len(text) > 12:
-            raise ConfigError(f"{name}={text} is not a whole number")
         else:
-            values[name] = int(text)
+            values[name] = whole_number(text, name)
     return LegacyConfig(**values)

@@ -191,11 +191,11 @@ def test_an_offsets_log_that_cannot_be_opened_stops_only_its_groups(
     [
         ("group.max.sise", "1", "no such setting: group.max.sise"),
         ("num.partition", "1", "no such setting: num.partition"),
-        ("num.partitions", "0", "must be between 1 and"),
-        ("num.partitions", "many", "not a whole number"),
-        ("num.partitions", "1_0", "not a whole number"),
+        ("num.partitions", "0", "Value must be at least 1"),
+        ("num.partitions", "many", "Not a number of type INT"),
+        ("num.partitions", "1_0", "Not a number of type INT"),
         ("num.partitions", "9" * 30, "num.partitions"),
-        ("auto.create.topics.enable", "maybe", "must be true or false"),
+        ("auto.create.topics.enable", "maybe", "either true or false"),
         ("group.max.size", "0", "group.max.size"),
     ],
 )

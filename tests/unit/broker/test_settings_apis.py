@@ -17,11 +17,14 @@ from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, De
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from kgroup.protocol.messages.metadata import MetadataRequest
+from kgroup.protocol.releases import NEWEST
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.setting_texts import TEXTS
+from kgroup.runtime.settings_in_force import read_settings
+from kgroup.settings import INT, LONG, SHORT
 from tests.unit.broker.brokers import create_topic
 from tests.unit.broker.locks.listeners import SASL, locked
 from tests.unit.broker.test_configs import (
+    APPEND,
     BROKER,
     GROUP,
     HEARTBEAT,
@@ -135,16 +138,58 @@ def test_every_setting_is_documented(transport: EmbeddedTransport) -> None:
     create_topic(transport, "t")
     roster = [("kgroup.registered.instance.ids", "a"), ("kgroup.registration.wait.ms", "1")]
     assert replaced(transport, resource(GROUP, "g", *roster, ("kgroup.target.group.size", "2"))) == [0]
-    names = set(OF_LISTENERS) | {"listeners", "advertised.listeners", "listener.security.protocol.map"}
+    assert [name for name, row in OF_LISTENERS.items() if not row.text] == []
     for kind, name in ((TOPIC, "t"), (GROUP, "g"), (BROKER, "0")):
         entries = described(transport, kind, name)
         assert [key for key, entry in entries.items() if not entry.documentation] == []
         assert all(
             entry.documentation is None for entry in described(transport, kind, name, texts=False).values()
         )
-        names |= entries.keys()
-    assert TEXTS.keys() - names == set(), "texts of settings that are not there"
-    assert names <= TEXTS.keys()
+
+
+@pytest.mark.parametrize("text", ["1_000", "\xa05000", "0x10", "5e3", "5.0", "", " "])
+def test_all_whole_numbers_are_read_as_java_reads_them(transport: EmbeddedTransport, text: str) -> None:
+    """Whoever has the setting, and whether it is given at the start or changed by request."""
+    create_topic(transport, "t")
+    numbers = {
+        (kind, name, key)
+        for kind, name in ((TOPIC, "t"), (GROUP, "g"), (BROKER, "0"))
+        for key, entry in described(transport, kind, name).items()
+        if entry.config_type in (INT, SHORT, LONG)
+    }
+    assert len(numbers) > 100
+    accepted = [each for each in sorted(numbers) if alter(transport, *each[:2], (SET, each[2], text)) == 0]
+    assert accepted == []
+    for _, _, key in (each for each in numbers if each[0] == BROKER and "throttled" not in each[2]):
+        if key != "replica.alter.log.dirs.io.max.bytes.per.second":  # only while it runs
+            with pytest.raises(ConfigError, match=f"for configuration {key}: Not a number of type"):
+                read_settings({key: text}, NEWEST)
+
+
+def test_a_number_with_blanks_acts_and_is_shown_without(transport: EmbeddedTransport) -> None:
+    """A control character is blank in Java, and not in Python."""
+    assert alter(transport, GROUP, "g", (SET, HEARTBEAT, "\x01+07000\t")) == 0
+    assert described(transport, GROUP, "g")[HEARTBEAT].value == "7000"
+    assert heartbeat_interval(transport) == 7000
+
+
+def test_a_groups_setting_has_the_brokers_default_behind_it() -> None:
+    """A value given at the start does not hide Kafka's own."""
+    given = {"group.consumer.heartbeat.interval.ms": "6000"}
+    transport = EmbeddedTransport(Cluster(None, config=given, offsets_partitions=1))
+    wanted = DescribeConfigsResource(resource_type=GROUP, resource_name="g", configuration_keys=(HEARTBEAT,))
+    request = DescribeConfigsRequest(resources=(wanted,), include_synonyms=True)
+    ((entry,),) = (result.configs for result in asked(transport, request).results)
+    assert [(each.value, each.source) for each in entry.synonyms] == [("6000", 4), ("5000", 5)]
+    transport.close()
+
+
+def test_items_are_added_to_any_list_of_a_group(transport: EmbeddedTransport) -> None:
+    tags = "streams.rack.aware.assignment.tags"
+    assert alter(transport, GROUP, "g", (APPEND, tags, "zone")) == 0
+    assert alter(transport, GROUP, "g", (APPEND, tags, "rack")) == 0
+    assert own(transport, GROUP, "g", 8) == {tags: "zone,rack"}
+    assert alter(transport, GROUP, "g", (APPEND, SESSION, "1")) == ErrorCode.INVALID_CONFIG
 
 
 @pytest.mark.parametrize("name", ["node.id", "broker.id"])

@@ -40,7 +40,7 @@ def told(transport: EmbeddedTransport, topic: str) -> dict[str, DescribeConfigsR
 
 def test_all_33_are_taken_at_their_defaults(transport: EmbeddedTransport) -> None:
     assert len(SETTINGS) == 33
-    defaults = {name: setting.default for name, setting in SETTINGS.items()}
+    defaults = {name: row.default_text or "" for name, row in SETTINGS.items()}
     assert create(transport, "t", defaults) == ErrorCode.NONE
     entries = told(transport, "t")
     assert {name: entry.value for name, entry in entries.items()} == defaults
