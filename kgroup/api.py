@@ -8,13 +8,12 @@ value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.discovery import machine_ms
 from kgroup.admin.models import (
     ChangeStatus,
     Execution,
@@ -91,6 +90,9 @@ class Kafka:
     open on first use; as a context manager it closes them. Raises ConfigError for an unusable address or
     property.
     """
+
+    _now_ms: Callable[[], int] | None = None
+    """The cluster's time, where it is known."""
 
     @checked
     def __init__(
@@ -320,10 +322,6 @@ class Kafka:
             (item,) = admin.delete_groups([group], reason).items
         if item.result not in DONE:
             raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
-
-    def _now_ms(self) -> int:
-        """Return the time against which ages are measured, and with which records are written."""
-        return machine_ms()
 
     @checked
     def last_events(self, group: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView, machine_ms
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     Deletion,
     Description,
@@ -59,7 +59,7 @@ class Admin:
     """Operations on one cluster, for one thread at a time; `timeout_s` bounds each, retries included.
 
     All raise Unreachable or BrokerRefused. Changes go into `journal`, by default the user's. `now_ms` is the
-    time against which ages are measured, and the timestamp of records written.
+    cluster's time, where it is known: ages are measured against it, and records written have it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Admin:
         timeout_s: float = 30.0,
         journal: Journal | None = None,
         retry: Retry | None = None,
-        now_ms: Callable[[], int] = machine_ms,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
         self.transport = transport
         self._cluster = ClusterView(transport, retry or Retry(timeout_s=timeout_s), now_ms)

@@ -47,13 +47,17 @@ class Ask(Protocol):
 
 
 class ClusterView:
-    """One cluster behind a transport, with what is cached about it; `now_ms` is its time."""
+    """One cluster behind a transport, with what is cached about it.
+
+    `now_ms` is its time where that is known; without it this machine's is used, whose clock may be wrong.
+    """
 
     def __init__(
-        self, transport: Transport, retry: Retry | None = None, now_ms: Callable[[], int] = machine_ms
+        self, transport: Transport, retry: Retry | None = None, now_ms: Callable[[], int] | None = None
     ) -> None:
         self.transport = transport
-        self.now_ms = now_ms
+        self.now_ms = now_ms or machine_ms
+        self.has_clock = now_ms is not None
         self.retry = retry or Retry()
         self.listed_as: dict[str, str] = {}
         """The type each group was last listed with: a hint which request describes it."""

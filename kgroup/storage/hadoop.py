@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_THERE = ("FileAlreadyExistsException", "AlreadyBeingCreatedException")
+
+
 class Hadoop:
     """A name node, or the one that Hadoop's configuration names; see `Store`."""
 
@@ -77,6 +80,22 @@ class Hadoop:
 
         self._call(location, put)
         return self.look(location)
+
+    def create(self, location: Location, data: bytes) -> bool:
+        from hdfs_native import WriteOptions
+
+        def put() -> bool:
+            options = WriteOptions(overwrite=False, create_parent=True)
+            try:
+                with self._client.create(_path(location), options) as file:
+                    file.write(data)
+            except Exception as error:
+                if isinstance(error, FileExistsError) or any(each in str(error) for each in _THERE):
+                    return False
+                raise
+            return True
+
+        return self._call(location, put)
 
     def delete(self, location: Location) -> None:
         try:

@@ -70,6 +70,18 @@ class Objects:
         tag = _tag(put["e_tag"])
         return Found(location, len(data), tag) if tag else self.look(location)
 
+    def create(self, location: Location, data: bytes) -> bool:
+        import obstore
+
+        def put() -> bool:
+            try:
+                obstore.put(self._store, location.path, data, mode="create")
+            except obstore.exceptions.AlreadyExistsError:
+                return False
+            return True
+
+        return self._call(location, put)
+
     def delete(self, location: Location) -> None:
         import obstore
 

@@ -45,6 +45,10 @@ class Store(Protocol):
         """Put a whole object there, in the place of what was there; readers see the old one or the new."""
         ...
 
+    def create(self, location: Location, data: bytes) -> bool:
+        """Put a whole object there if nothing is; return whether it was put."""
+        ...
+
     def delete(self, location: Location) -> None:
         """Take an object away; nothing happens if there is none."""
         ...

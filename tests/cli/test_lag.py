@@ -110,6 +110,42 @@ def test_fail_above(on_cluster, cluster, topic, limit, code):
     assert ran.document["status"] == "ok"
 
 
+FIVE_MINUTES_MS = 300_000
+
+
+@pytest.mark.parametrize(
+    ("skew_ms", "bounded", "codes"),
+    [
+        (FIVE_MINUTES_MS, True, [ExitCode.BAD_VERDICT, ExitCode.PARTIAL, ExitCode.OK]),
+        (-FIVE_MINUTES_MS, False, [ExitCode.BAD_VERDICT, ExitCode.PARTIAL, ExitCode.PARTIAL]),
+    ],
+    ids=["ahead", "behind"],
+)
+def test_a_clock_that_is_wrong_decides_no_lag_in_time(
+    on_cluster, cluster, topic, monkeypatch, skew_ms, bounded, codes
+):
+    """Five minutes ahead, 18 s were 5m 18s, and over a limit of 5m; behind, they were 0 s and passed."""
+    right_ns = time.time_ns
+    written = right_ns() // 1_000_000 - 18_000
+    append(cluster, topic, 0, ["a", "b", "c"], timestamps=[written] * 3)
+    append(cluster, topic, 1, ["a"], timestamps=[written])
+    cluster.commit(topic, topic, {0: 0, 1: 0})
+    monkeypatch.setattr(time, "time_ns", lambda: right_ns() + skew_ms * 1_000_000)
+    ran = on_cluster("lag", topic, "--time", "-o", "json")
+    (group,) = document(ran)["groups"]
+    true_ms = right_ns() // 1_000_000 - written
+    assert group["max_time_lag_ms"] is None
+    for part in (group, *group["offsets"]):
+        assert 18_000 <= part["time_lag_at_least_ms"] <= true_ms
+        most = part["time_lag_at_most_ms"]
+        assert (true_ms <= most) if bounded else most is None
+    assert {row["error_code"] for row in group["offsets"]} == {"CLOCK_UNSURE"}
+    assert ran.err.count("clock is") == 1
+    limits = [on_cluster("lag", topic, "--fail-above", limit) for limit in ("10s", "5m", "1h")]
+    assert [each.code for each in limits] == codes
+    assert "hint: set the clock right" in limits[1].err
+
+
 @pytest.fixture
 def half_known(cluster, topic):
     """A live reader of two partitions, three records in each, which has committed partition 0 alone."""

@@ -139,7 +139,7 @@ def asked(
             visibility,
             clock,
             describe=ran("describe", *groups),
-            lag=ran("lag", *groups),
+            lag=ran("lag", *groups, "--time"),
             above=ran("lag", *groups, "--fail-above", "0"),
             wait=ran("wait", *groups, "--for", "lag=0", "--stop-after", "1ms"),
             doctor=ran("doctor", *groups, "--patience", "0s"),

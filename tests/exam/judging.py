@@ -13,8 +13,10 @@ from .machine import DOWN, NOW_MS
 from .playing import Group
 from .truth import Said, Truth, truth_of
 
-JUDGES = ("doctor", "statuses", "commands", "knock-out", "crash")
+JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
 UNKNOWN = "unknown"
+SLOW_MS = 5_000
+"""All commands are asked within this time."""
 CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
@@ -123,6 +125,7 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
             yield from _leaderless(group, found)
     yield from _commands(group, found, truth, asked)
     yield from _cautions(group, asked)
+    yield from _times(group, asked)
 
 
 def _cautions(group: Group, asked: Asked) -> Iterator[Fault]:
@@ -260,6 +263,24 @@ def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
         return weight == "info"
     # An offset of a former topic looks as any other one without the history.
     return "recreated" in names
+
+
+def _times(group: Group, asked: Asked) -> Iterator[Fault]:
+    """Yield ages of the oldest unread records that are not theirs; bounds must have them between them."""
+    for row in asked.lag.by_group().get(group.name, {}).get("offsets", ()):
+        part = group.parts[TopicPartition(row["topic"], row["partition"])]
+        least, most = row["time_lag_at_least_ms"], row["time_lag_at_most_ms"]
+        if row["time_lag_ms"] is not None:
+            least = most = row["time_lag_ms"]
+        first = max(part.committed or 0, part.start)
+        ages = [NOW_MS - e.ms for e in part.entries if e.offset >= first and e.kind in ("data", "open")]
+        if least is None or not ages or not row["lag"]:
+            continue
+        # A share group may have finished any of them.
+        young, old = (min(ages), max(ages)) if group.share else (ages[0], ages[0])
+        if least > old + SLOW_MS or (most is not None and most < young):
+            said = f"{least} to {most} ms, not {ages[0]}"
+            yield Fault("times", f"clock {asked.clock}: {_kind(part.place)} waits {said}")
 
 
 def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import TABLES
 from kgroup.pipeline.spark.workers import InProcess, Shuffle
-from kgroup.pipeline.tables import delta, upkeep
+from kgroup.pipeline.tables import delta, lease, upkeep
 from kgroup.pipeline.tables import record as record_module
 from kgroup.pipeline.tables.manifest import FORMATS
 from kgroup.pipeline.tables.store import KEPT, Store
@@ -514,6 +515,67 @@ def test_killed_at_random_moments_an_object_store_has_the_last_version(log, s3):
     whole = log.grow(1.0)
     run_at(s3, log, url)
     check_equal(at_s3(s3, url), whole)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A lease that is renewed all the time, and whose owner counts as killed after a moment."""
+    monkeypatch.setattr(lease, "RENEWED_S", 0.01)
+    monkeypatch.setattr(lease, "_POLL_S", 0.01)
+
+
+def test_a_second_run_into_an_object_store_is_refused_at_once(log, s3, impatient):
+    """It read everything, and was refused at its last commit."""
+    now, url = log.grow(0.4), f"s3://{s3.bucket()}/tables"
+    run_at(s3, log, url)
+    store = at_s3(s3, url)
+    log.grow(0.8)
+    with lease.leased(store.place):
+        for refused in (store.check_free, lambda: run_at(s3, log, url)):
+            with pytest.raises(
+                lease.Occupied, match=f"another run writes into {url}: process {os.getpid()} of"
+            ):
+                refused()
+    check_equal(at_s3(s3, url), now)
+    assert not store.place.has(lease.NAME)
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "here"])
+def test_a_lease_whose_owner_was_killed_does_not_last(log, s3, impatient, monkeypatch, where):
+    """Of this machine at once; of another one as soon as nothing renews it."""
+    now, url = log.grow(0.5), f"s3://{s3.bucket()}/tables"
+    gone = multiprocessing.get_context("forkserver").Process(target=os.getpid)
+    gone.start()
+    gone.join()
+    monkeypatch.setattr(lease, "PATIENCE_S", 0.05 if where == "elsewhere" else 3_600)
+    host = socket.gethostname() if where == "here" else where
+    s3.put(f"{url}/{lease.NAME}", f"{host} {gone.pid} 1".encode())
+    run_at(s3, log, url)
+    check_equal(at_s3(s3, url), now)
+    assert not at_s3(s3, url).place.has(lease.NAME)
+
+
+def test_of_two_runs_into_an_object_store_the_second_to_commit_is_told(log, s3, monkeypatch):
+    """A lease that was lost, of a run that hung, costs nothing but time."""
+    url = f"s3://{s3.bucket()}/tables"
+    log.grow(0.4)
+    run_at(s3, log, url)
+    now = log.grow(0.8)
+    record, overtaken = record_module.record, []
+
+    def after_another(*args):
+        if not overtaken:
+            overtaken.append(True)
+            at_s3(s3, url).place.delete([lease.NAME])
+            run_at(s3, log, url)
+        return record(*args)
+
+    monkeypatch.setattr("kgroup.pipeline.tables.store.record", after_another)
+    with pytest.raises(delta.Overtaken, match="another run wrote into"):
+        run_at(s3, log, url)
+    check_equal(at_s3(s3, url), now)
+    run_at(s3, log, url)
+    check_equal(at_s3(s3, url), now)
 
 
 def test_a_bucket_that_is_not_there_and_a_key_that_is_not_let_in(log, s3):

@@ -16,6 +16,7 @@ from kgroup.errors import KgroupError
 AGREE_MS = 60_000
 """Clocks that differ by at most this count as equal."""
 BEHIND_MS = 2_000
+SET_RIGHT = "set the clock right, or retry once any group of the cluster has committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,10 @@ def clock_of(
     """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
 
     Producers stamp the latter: a time beyond this machine's says nothing. `known` topics are not asked for.
+    A cluster whose time is known is not asked.
     """
+    if cluster.has_clock:
+        return Clock(here_ms)
     try:
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]
@@ -75,7 +79,10 @@ def clock_of(
         places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions]
         wanted = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
         # Where other partitions' topics are not known, they are asked for.
+        began = cluster.now_ms()
         listed = list_offsets(cluster, wanted, topics if topics is known or not also else None)
+        # What was written while the brokers answered is not ahead of this machine.
+        here_ms += max(cluster.now_ms() - began, 0)
     except KgroupError:
         return Clock(here_ms)
     stamps = [

@@ -18,8 +18,10 @@ from kgroup.admin.models import (
     OpenProducer,
     PartitionRow,
 )
+from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
+from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import Status
@@ -31,6 +33,15 @@ Ages: TypeAlias = Mapping[tuple[TopicPartition, int], Age]
 AHEAD_MS = 5_000
 """Clocks may differ by this much, and a record that just came still counts as one."""
 SOME_DONE = "some records from the start offset on are done: which one is the oldest that waits is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Untimed):
+    """An age of which only the bounds are known; `most_ms` is None where nothing bounds it."""
+
+    least_ms: int
+    most_ms: int | None
+    code: str | None = None
 
 
 @value
@@ -59,7 +70,9 @@ class PartitionLag(PartitionRow):
     last_stable_offset: int | None = None
     held_open_by: tuple[OpenProducer, ...] | None = None
     time_lag_at_least_ms: Annotated[
-        int | None, "where which record waits is not known: of a share group some beyond the start are done"
+        int | None,
+        "where the age has bounds only: of a share group some records beyond the start are done, or this "
+        "machine's clock is not the brokers' (`error_code` CLOCK_UNSURE)",
     ] = None
     time_lag_at_most_ms: int | None = None
     status: Annotated[Status | None, "as in `describe`, as unreadable"] = None
@@ -85,7 +98,7 @@ class GroupLag:
     lag_at_least: Annotated[int | None, "as in `describe`"] = None
     unknown_partitions: int = 0
     time_lag_at_least_ms: int | None = None
-    time_lag_at_most_ms: Annotated[int | None, "of a share group, where `max_time_lag_ms` is null"] = None
+    time_lag_at_most_ms: Annotated[int | None, "where `max_time_lag_ms` is null, and bounds are known"] = None
     errors: tuple[ItemError, ...] = ()
     no_offsets: Annotated[str | None, "as in `describe`"] = None
     """Why a group of its kind has neither committed offsets nor lag."""
@@ -175,19 +188,24 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
         if row.work and row.committed_offset is not None
         for offset in (row.committed_offset, _waits_by(group, row))
     }
-    now_ms = cluster.now_ms()
-    return {at: _age(now_ms, written) for at, written in times_at(cluster, left).items()}
+    if not left:
+        return {}
+    clock = clock_of(cluster, cluster.now_ms(), {place for place, _ in left})
+    return {at: _age(clock, written) for at, written in times_at(cluster, left).items()}
 
 
-def _age(now_ms: int, written: Age) -> Age:
+def _age(clock: Clock, written: Age) -> Age:
     """Return the age of a record by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
-    ahead = written - now_ms
+    ahead = written - max(clock.here_ms, clock.newest_ms or 0)
     if ahead > AHEAD_MS:
         what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
         return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")
-    return max(-ahead, 0)
+    age_ms = max(-ahead, 0)
+    if clock.words is None:
+        return age_ms
+    return Between(clock.words, clock.age_ms(written), None if clock.is_behind else age_ms, CLOCK_UNSURE.code)
 
 
 def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
@@ -201,17 +219,24 @@ def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
     return max(row.committed_offset, row.log_end_offset - row.lag)
 
 
-def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> tuple[Age | None, tuple[int, int] | None]:
-    """Return the age of the oldest unread record, or why it is unknown; with bounds where there are any."""
+def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> Age | None:
+    """Return the age of the oldest unread record, its bounds, or why it is unknown."""
     if not row.work or row.committed_offset is None:
-        return 0 if row.work == 0 else None, None
+        return 0 if row.work == 0 else None
     place = TopicPartition(row.topic, row.partition)
-    least, most = (ages.get((place, at)) for at in (_waits_by(group, row), row.committed_offset))
-    if least == most or not isinstance(most, int):
-        return most, None
-    if not isinstance(least, int):
-        return least, None
-    return Untimed(SOME_DONE), (min(least, most), max(least, most))
+    young, old = (ages.get((place, at)) for at in (_waits_by(group, row), row.committed_offset))
+    if young == old or not isinstance(old, int | Between):
+        return old
+    if not isinstance(young, int | Between):
+        return young
+    # Out of order, the later record may be the older one.
+    (low, high), (least, most) = _bounds(young), _bounds(old)
+    why, code = (old.why, old.code) if isinstance(old, Between) else (SOME_DONE, None)
+    return Between(why, min(low, least), None if high is None or most is None else max(high, most), code)
+
+
+def _bounds(age: int | Between) -> tuple[int, int | None]:
+    return (age, age) if isinstance(age, int) else (age.least_ms, age.most_ms)
 
 
 def _report(
@@ -222,12 +247,9 @@ def _report(
     times: bool,
 ) -> GroupLag:
     def measured(row: OffsetRow) -> PartitionLag:
-        age, bounds = _oldest(group, row, ages) if times else (None, None)
+        age = _oldest(group, row, ages) if times else None
         before = first.get((group.group_id, row.topic, row.partition)) if first else None
-        lag = _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
-        if bounds is None:
-            return lag
-        return replace(lag, time_lag_at_least_ms=bounds[0], time_lag_at_most_ms=bounds[1])
+        return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
 
     rows = tuple(map(measured if times or first else _plain_row, group.offsets))
     those = counted(rows)
@@ -259,14 +281,18 @@ def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: 
             consumed = 0.0  # an empty log, never committed
         produced = _rate(before.log_end_offset, row.log_end_offset, interval_s)
     unread = f"the record there cannot be read: {age.message}" if isinstance(age, KgroupError) else None
+    bounds = age if isinstance(age, Between) else None
+    code = code_name(age) if isinstance(age, KgroupError) else None if bounds is None else bounds.code
     return replace(
         _plain_row(row),
         time_lag_ms=age if isinstance(age, int) else None,
         consumed_per_s=consumed,
         produced_per_s=produced,
         error=row.error or unread,
-        error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
+        error_code=row.error_code or code,
         reason=row.reason or (None if age is None or isinstance(age, int | KgroupError) else age.why),
+        time_lag_at_least_ms=None if bounds is None else bounds.least_ms,
+        time_lag_at_most_ms=None if bounds is None else bounds.most_ms,
     )
 
 

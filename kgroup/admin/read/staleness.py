@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
-from kgroup.admin.read.broker_clock import clock_of
+from kgroup.admin.read.broker_clock import SET_RIGHT, clock_of
+from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.domain import offsets_partition_of
 
 Stale = tuple[dict[str, int | None], tuple[ItemError, ...]]
@@ -29,8 +30,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
             found[name] = age_ms
         elif clock.here_ms - at >= limit_ms:
             message = f"{name}: how long it has been silent is not known: {clock.words}"
-            hint = "set the clock right, or retry once any group of the cluster has committed"
-            unsure.append(ItemError(name, "CLOCK_UNSURE", message, hint))
+            unsure.append(ItemError(name, CLOCK_UNSURE.code, message, SET_RIGHT))
     return found, tuple(unsure)
 
 

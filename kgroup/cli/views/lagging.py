@@ -5,9 +5,10 @@ from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
 from kgroup.admin.models import REBALANCING, ItemError
+from kgroup.admin.read.broker_clock import SET_RIGHT
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
-from kgroup.admin.read.readable import LOOK
+from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
 from kgroup.admin.refusals import hint_of
 from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
@@ -120,6 +121,9 @@ def notes(group: GroupLag) -> Iterator[str]:
     if group.no_offsets is not None:
         yield f"{group.group_id}: no committed offsets: {group.no_offsets}"
     noted = [row for row in group.offsets if row.error or row.reason]
+    if unsure := [row for row in noted if row.error_code == CLOCK_UNSURE.code]:
+        yield f"{group.group_id}: lag in time has bounds only: {unsure[0].reason}"
+        noted = [row for row in noted if row.error_code != CLOCK_UNSURE.code]
     for row in noted[:NOTED]:
         left = "left out: " if row.gone else ""
         yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
@@ -157,6 +161,8 @@ def no_verdict(group: GroupLag, found: NoVerdict) -> ItemError:
         return ItemError(group.group_id, code, f"{group.group_id}: {found['reason']}", hint_of(code))
     if not group.offsets or all(row.gone for row in group.offsets):
         hint = f"{command('doctor', group.group_id)} says what its members wait for"
+    elif not group.errors and any(row.error_code == CLOCK_UNSURE.code for row in group.offsets):
+        hint = SET_RIGHT
     elif group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "retry when it can be read"
     elif found["beyond_end"]:

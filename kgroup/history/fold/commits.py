@@ -12,7 +12,7 @@ from kgroup.history.fold.ownership import GivenUp, owners
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import may_read
 from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
-from kgroup.history.items import CommitRun, Marker, PartProgress, Rewind
+from kgroup.history.items import CommitRun, Committed, Marker, PartProgress, Rewind
 
 GROUPED = (CLASSIC, CONSUMER, STREAMS)
 """Kinds of groups whose records show who owns what."""
@@ -152,8 +152,15 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
     )
 
 
-def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
-    """Return the event of a commit below the previous one."""
+def rewound(
+    rewind: Rewind,
+    state: GroupState,
+    log_partition: int,
+    solid: bool,
+    former: Committed | None = None,
+    how: str = "",
+) -> Event:
+    """Return the event of a commit below the previous one; `former` is what was removed before that one."""
     mark = mark_in(rewind.metadata)
     place = TopicPartition(rewind.topic, rewind.partition)
     holder = next((m for m in state.members.values() if place in m.holds), None)
@@ -180,11 +187,14 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         cause = f"{who}; a commit names neither member nor epoch, so who wrote it is not in the records"
         if how:
             cause = f"{who}; written{how}"
-        if rewind.topic_ids is not None and mark is None:
-            cause += f"; or {rewind.topic} was recreated: not both commits have its id"
         if mark is not None:
             cause = f"{who}; the commit's metadata names kgroup, {mark.words}"
-        text, suspicious, proven = f"suspicious: {text}", True, False
+        recreated = None if mark is not None else _recreated(rewind, former, state.offsets.get(place))
+        suspicious, proven = recreated is None, False
+        if recreated is None:
+            text = f"suspicious: {text}"
+        else:
+            cause = f"a rewind, or {recreated}; {cause}"
     return Event(
         kind=Kind.REWOUND,
         group=state.group_id,
@@ -204,6 +214,23 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         proven=proven,
         partitions=(place,),
     )
+
+
+def _recreated(rewind: Rewind, former: Committed | None, newest: Committed | None) -> str | None:
+    """Return how a topic that was recreated explains a commit below the one before; None if it does not."""
+    topic, before = rewind.topic, rewind.before
+    if former is not None and before >= former.offset:
+        ids = former.topic_id, newest.topic_id if newest is not None else former.topic_id
+        if all(map(any, ids)) and ids[0] != ids[1]:
+            was, now = map(uuid_text, ids)
+            there = f"{topic} was deleted and recreated, its id was {was} and is {now}"
+            return f"{before} is an offset of the former topic: {there}"
+        if not all(map(any, ids)):
+            gone = f"the group's offset was removed before it, as brokers do when they delete {topic}"
+            return f"{before} is an offset of a former topic: {gone}"
+    if rewind.topic_ids is not None:
+        return f"{topic} was deleted and recreated: not both commits have its id"
+    return None
 
 
 def transaction_ended(

@@ -73,6 +73,17 @@ class Group:
     spans: Spans = field(default_factory=Spans)
     open: _Open | None = None
     first_offset: int = -1
+    former: dict[TopicPartition, Committed] = field(default_factory=dict)
+    """Offsets removed while there were members, as with their topic: the next commit may be of that one."""
+
+    def former_of(self, rewind: Rewind) -> Committed | None:
+        """Return what was removed before the offset from which this commit went back; once."""
+        return self.former.pop(TopicPartition(rewind.topic, rewind.partition), None)
+
+    def begins_below(self, place: TopicPartition, offset: int) -> None:
+        """Note the first commit after a removal: below what was removed, it is of no former topic."""
+        if place in self.former and offset < self.former[place].offset:
+            del self.former[place]
 
 
 Note: TypeAlias = GroupStep | CommitRun | Marker | Gap
@@ -145,12 +156,7 @@ class Fold:
             self._run(item, out)
         elif isinstance(item, OffsetRemoved):
             self._enter(item.batch, out)
-            group, place = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
-            step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
-            step.removed[place] = group.state.offsets.pop(place, None)
-            # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
-            for pending in group.state.pending.values():
-                pending.pop(place, None)
+            self._removed(item, out)
         elif isinstance(item, PendingCommit):
             self._enter(item.commit.log_offset, out)
             group = self._group(item.group, item.commit.log_offset)
@@ -261,6 +267,16 @@ class Fold:
         if ends:
             self._close_step(group, out)
 
+    def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
+        group, place = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
+        step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
+        step.removed[place] = was = group.state.offsets.pop(place, None)
+        if was is not None and group.state.members:
+            group.former[place] = was
+        # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
+        for pending in group.state.pending.values():
+            pending.pop(place, None)
+
     def _run(self, run: CommitRun, out: list[Event]) -> None:
         group = self._group(run.group, run.first_offset)
         if group.open is not None:
@@ -277,12 +293,15 @@ class Fold:
         rewinds = list(run.rewinds)
         for place, _, first, at, ts, metadata, last in run.parts:
             was = offsets.get(place)
-            if was is not None and first < was.offset:
+            if was is None:
+                group.begins_below(place, first)
+            elif first < was.offset:
                 ids = other_topic(was.topic_id, last.topic_id)
                 rewinds.append(Rewind(*place, was.offset, first, at, ts, metadata, ids))
             offsets[place] = last
         rewinds.sort(key=lambda r: r.log_offset)
-        out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
+        solid = group.solid
+        out += [rewound(back, state, self.log_partition, solid, group.former_of(back)) for back in rewinds]
 
     def _marker(self, marker: Marker, out: list[Event]) -> None:
         """End a transaction: its offsets count from now on, except where a later plain commit came first."""
@@ -302,12 +321,15 @@ class Fold:
                 was = group.state.offsets.get(place)
                 if place in late:
                     continue
-                if was is not None and commit.offset < was.offset:
+                if was is None:
+                    group.begins_below(place, commit.offset)
+                elif commit.offset < was.offset:
                     topic, number, at, ts = *place, marker.offset, marker.timestamp_ms
                     ids = other_topic(was.topic_id, commit.topic_id)
                     rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata, ids)
                     how = f" by a transaction of producer {marker.producer_id}"
-                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
+                    former = group.former_of(rewind)
+                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, former, how))
                 group.state.offsets[place] = commit
 
     def _close_steps(self, out: list[Event], batch: int | None = None) -> None:

@@ -159,7 +159,7 @@ VIEWS: Mapping[str, str] = {
     "rebalances": _REBALANCES,
     "top_writers": _TOP_WRITERS,
     "commit_rates": _COMMIT_RATES,
-    "suspicious_commits": "SELECT * FROM {events} WHERE suspicious",
+    "suspicious_commits": "SELECT * FROM {events} WHERE suspicious OR (event = 'rewound' AND NOT proven)",
 }
 """Views by name, each over the stored tables; `state_at` is one for each moment."""
 _STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")

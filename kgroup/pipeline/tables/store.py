@@ -29,6 +29,7 @@ from kgroup.history.items import BadRange
 from kgroup.pipeline.schemas import EVENTS, FOLDS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.lease import Occupied, leased
 from kgroup.pipeline.tables.manifest import FOLDED, FORMATS, Manifest
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS, record, recorded, row_of
@@ -146,8 +147,8 @@ class Store:
                 self._files = {}
 
     def check_free(self) -> None:
-        """Raise Occupied while another run of this machine writes: before anything is started for one."""
-        if self.place.folder is not None and (self.place.folder / "lock").exists():
+        """Raise Occupied while another run writes: before anything is started for one."""
+        if self.place.folder is None or (self.place.folder / "lock").exists():
             with _alone(self.place):
                 pass
 
@@ -290,15 +291,12 @@ class _Last:
         self.file.flush()
 
 
-class Occupied(delta.Overtaken, ConfigError):
-    """Another run of this machine is writing."""
-
-
 @contextmanager
 def _alone(place: Place) -> Iterator[_Last]:
-    """Keep other runs of this machine out; on other machines, the second commit is rejected."""
+    """Keep other runs out: of this machine by a lock, at a URL by a lease. The second commit is rejected."""
     if place.folder is None:
-        yield _Last(None)
+        with leased(place):
+            yield _Last(None)
         return
     place.folder.mkdir(parents=True, exist_ok=True)
     with (place.folder / "lock").open("a+") as lock:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.read.broker_clock import Clock
+from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.lag_report import _age
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
 from kgroup.admin.read.record_times import Untimed
@@ -88,10 +88,27 @@ def test_an_open_transaction_is_as_old_as_the_brokers_say() -> None:
     assert any("ahead of the brokers" in each for each in held.evidence)
 
 
+def test_brokers_that_answer_late_are_not_ahead() -> None:
+    """What they wrote during the three seconds of their answer was ahead of this machine's clock."""
+    at = 412_000
+
+    def late(node: int, request: lo.ListOffsetsRequest) -> object:
+        nonlocal at
+        at += 3_000
+        return listed(node, request)
+
+    fake = remembering(described(Held("a", "orders:0,1")), READ, commits(1, {0: 4}))
+    listed = stamped(fake, at + 2_900).handlers[lo.ListOffsetsRequest]
+    view = fake.on(lo.ListOffsetsRequest, late).cluster()  # type: ignore[arg-type]
+    view.now_ms = lambda: at
+    clock = clock_of(view, at)
+    assert clock.newest_ms == 414_900 and clock.words is None
+
+
 def test_a_record_from_the_future_has_no_age() -> None:
     """It was a time lag of 0 s."""
-    assert (_age(100_000, 40_000), _age(100_000, 104_000)) == (60_000, 0)
-    ahead = _age(100_000, 400_000)
+    assert (_age(Clock(100_000), 40_000), _age(Clock(100_000), 104_000)) == (60_000, 0)
+    ahead = _age(Clock(100_000), 400_000)
     assert isinstance(ahead, Untimed) and ahead.why.startswith(
         "the record there is stamped 300 s in the future"
     )

@@ -158,8 +158,8 @@ def test_a_rewind_under_an_owner_is_suspicious_and_nobody_is_accused() -> None:
     """AE-09 seen from the log: a commit has no member, so it is no more than suspicious."""
     events = told(
         batch(0, [classic(1, {"m1": (0, 1)})]),
-        batch(1, [commit("t", 0, 100)], 2000),
-        batch(2, [commit("t", 0, 40)], 3000),
+        batch(1, [commit("t", 0, 100, topic_id=b"t" * 16)], 2000),
+        batch(2, [commit("t", 0, 40, topic_id=b"t" * 16)], 3000),
     )
     (rewound,) = [e for e in events if e.kind is Kind.REWOUND]
     assert rewound.suspicious and "suspicious" in rewound.detail and not rewound.proven
