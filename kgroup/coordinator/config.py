@@ -17,7 +17,7 @@ from kgroup.durations import iso_duration_ms
 from kgroup.errors import ConfigError, ErrorCode, Refused
 from kgroup.numbers import INT32_MAX
 from kgroup.protocol.releases import NEWEST, Release
-from kgroup.settings import BOOLEAN, LIST, LONG, STRING, Setting, Settings, number, one_of, written
+from kgroup.settings import BOOLEAN, LIST, LONG, STRING, Setting, Settings, Value, number, one_of, written
 
 _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -286,7 +286,7 @@ class GroupConfig(Settings):
 
     def of_group(self, own: Mapping[str, str]) -> Self:
         """Return what is in force for a group that sets `own`, within the broker's present bounds."""
-        values: dict[str, Any] = {}
+        values: dict[str, Value] = {}
         for attribute, row in _own_rows(self):
             if row.name in own:
                 # What an earlier start accepted, and this one could not read, is the broker's again.
