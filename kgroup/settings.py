@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from kgroup.errors import ConfigError, ErrorCode, Refused
 from kgroup.numbers import INT32_MAX, INT64_MAX
@@ -22,6 +22,9 @@ _BLANK = "".join(map(chr, range(0x21)))
 _WHOLE = re.compile(r"[+-]?\d+")
 _FRACTION = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
+
+Value: TypeAlias = Any
+"""Of the type that the setting has: a flag, a number, a text or a tuple of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,10 @@ class Setting:
 
     name: str
     type: int
-    default: Any = None
+    default: Value = None
     low: float | None = None
     high: float | None = None
-    check: Callable[[Any], Any] | None = None
+    check: Callable[[Value], Value] | None = None
     text: str = ""
     own: str = ""
     least_of: str = ""
@@ -50,9 +53,9 @@ class Setting:
     internal: bool = False
     dynamic: bool = False
 
-    def documented(self, text: str, behind: str = "", **more: Any) -> Setting:
+    def documented(self, text: str, behind: str = "", *, is_coarse_behind: bool = False) -> Setting:
         """Return the setting with what it means, as DescribeConfigs documents it (KIP-569)."""
-        return replace(self, text=text, behind=behind, **more)
+        return replace(self, text=text, behind=behind, is_coarse_behind=is_coarse_behind)
 
     def field(self, text: str, **more: Any) -> Any:
         """Return a field of `Settings` that has the value of this setting."""
@@ -63,7 +66,7 @@ class Setting:
         """The default as Kafka reports it."""
         return None if self.default is None else written(self.default)
 
-    def read(self, text: str) -> Any:
+    def read(self, text: str) -> Value:
         """Return the value as Java reads it, whatever the range; ValueError for one of another type."""
         trimmed = text.strip(_BLANK)
         if self.type == BOOLEAN:
@@ -76,7 +79,7 @@ class Setting:
             return tuple(_COMMA.split(trimmed)) if trimmed else ()
         return trimmed
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> Value:
         """Return the value that a text gives; raise INVALID_CONFIG for one that the setting cannot have."""
         try:
             value = self.read(text)
@@ -89,14 +92,14 @@ class Setting:
             message = f"Invalid value {text[:200]} for configuration {self.name}: {wrong}"
             raise Refused(ErrorCode.INVALID_CONFIG, message) from None
 
-    def given(self, text: str) -> Any:
+    def given(self, text: str) -> Value:
         """Return the value that a text gives at the start of a broker; raise ConfigError."""
         try:
             return self.parse(text)
         except Refused as refused:
             raise ConfigError(str(refused), self._range) from None
 
-    def nearest(self, text: str) -> Any:
+    def nearest(self, text: str) -> Value:
         """Return the value in the range that is nearest to what was set; ValueError for no value at all."""
         value = self.read(text)
         if self.high is not None:
@@ -199,7 +202,7 @@ class Settings:
         return {name: attribute for name, attribute in found if name in rows}
 
     @classmethod
-    def values(cls, settings: Mapping[str, str]) -> dict[str, Any]:
+    def values(cls, settings: Mapping[str, str]) -> dict[str, Value]:
         """Return the values given, by attribute; ConfigError for an unknown setting or a wrong value."""
         rows, names = cls.rows(), cls.names()
         for name in settings:

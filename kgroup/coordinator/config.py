@@ -6,10 +6,10 @@ every setting here with those of each release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self
 
 from kgroup.coordinator.roster import ROWS, Roster
@@ -17,7 +17,7 @@ from kgroup.durations import iso_duration_ms
 from kgroup.errors import ConfigError, ErrorCode, Refused
 from kgroup.numbers import INT32_MAX
 from kgroup.protocol.releases import NEWEST, Release
-from kgroup.settings import BOOLEAN, LIST, LONG, STRING, Setting, Settings, number, one_of, written
+from kgroup.settings import BOOLEAN, LIST, LONG, STRING, Setting, Settings, Value, number, one_of, written
 
 _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -282,12 +282,12 @@ class GroupConfig(Settings):
 
     def of_groups(self) -> dict[str, Setting]:
         """Return the settings that the release's groups may have, by name, as this broker bounds them."""
-        return {row.name: row for _, row in self._own_rows()}
+        return {row.name: row for _, row in _own_rows(self)}
 
     def of_group(self, own: Mapping[str, str]) -> Self:
         """Return what is in force for a group that sets `own`, within the broker's present bounds."""
-        values: dict[str, Any] = {}
-        for attribute, row in self._own_rows():
+        values: dict[str, Value] = {}
+        for attribute, row in _own_rows(self):
             if row.name in own:
                 # What an earlier start accepted, and this one could not read, is the broker's again.
                 with suppress(ValueError):
@@ -310,30 +310,6 @@ class GroupConfig(Settings):
                     f"{silence} ({values[silence]}) must be more than {beats} ({values[beats]})",
                 )
 
-    def _own_rows(self) -> Iterator[tuple[str, Setting]]:
-        """Yield each setting that a group may have, with its attribute; its default is the broker's value."""
-        rows = {f.name: f.metadata["setting"] for f in fields(self) if f.metadata}
-        lows = {row.least_of: getattr(self, name) for name, row in rows.items()}
-        highs = {row.most_of: getattr(self, name) for name, row in rows.items()}
-        for name, row in rows.items():
-            value = getattr(self, name)
-            if not row.own or not self.kafka.has_setting(row.own):
-                continue
-            if row.own == _ASSIGNOR.name:
-                yield name, replace(_ASSIGNOR, default=value[0], check=_among(value))
-                continue
-            yield (
-                name,
-                replace(
-                    row,
-                    name=row.own,
-                    behind="" if row.own == row.name else row.name,
-                    default=value,
-                    low=lows.get(row.own, row.low),
-                    high=highs.get(row.own, row.high),
-                ),
-            )
-
     def _check(self) -> None:
         found = [(f.metadata["setting"], getattr(self, f.name)) for f in fields(self) if f.metadata]
         own = {row.own: (row.name, value) for row, value in found}
@@ -349,3 +325,24 @@ class GroupConfig(Settings):
             heartbeat, session = (getattr(self, self.names()[name]) for name in (beats, silence))
             if heartbeat >= session:
                 raise ConfigError(f"{beats}={heartbeat} must be less than {silence}={session}")
+
+
+@lru_cache(maxsize=16)
+def _own_rows(config: GroupConfig) -> tuple[tuple[str, Setting], ...]:
+    """Return each setting that a group may have, with its attribute; its default is the broker's value."""
+    rows: dict[str, Setting] = {f.name: f.metadata["setting"] for f in fields(config) if f.metadata}
+    lows = {row.least_of: getattr(config, name) for name, row in rows.items()}
+    highs = {row.most_of: getattr(config, name) for name, row in rows.items()}
+    found = []
+    for name, row in rows.items():
+        value = getattr(config, name)
+        if not row.own or not config.kafka.has_setting(row.own):
+            continue
+        if row.own == _ASSIGNOR.name:
+            own = replace(_ASSIGNOR, default=value[0], check=_among(value))
+        else:
+            behind = "" if row.own == row.name else row.name
+            low, high = lows.get(row.own, row.low), highs.get(row.own, row.high)
+            own = replace(row, name=row.own, behind=behind, default=value, low=low, high=high)
+        found.append((name, own))
+    return tuple(found)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.errors import ErrorCode, Refused
 from kgroup.numbers import INT64_MAX
-from kgroup.settings import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Setting, one_of
+from kgroup.settings import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Setting, Value, one_of
 
 MAX_VALUE = (1 << 15) - 1  # length of a value
 _THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
@@ -180,7 +179,7 @@ class TopicSettings:
     def of(cls, own: Mapping[str, str], broker: Mapping[str, str]) -> TopicSettings:
         """Return what is in force with the topic's own settings, and the broker's by the broker's names."""
 
-        def value(name: str) -> Any:
+        def value(name: str) -> Value:
             return _value(name, own, broker)
 
         policies, internal = value("cleanup.policy"), own.get("internal.segment.bytes")
@@ -228,7 +227,7 @@ def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
         )
 
 
-def _value(name: str, own: Mapping[str, str], broker: Mapping[str, str]) -> Any:
+def _value(name: str, own: Mapping[str, str], broker: Mapping[str, str]) -> Value:
     row = SETTINGS[name]
     text = own.get(name, broker.get(row.behind))
     # Not `parse`: segments of topics of state may be smaller.

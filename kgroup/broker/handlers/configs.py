@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
@@ -43,7 +42,16 @@ from kgroup.settings import Setting
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types
 FROM_GROUP = 8  # config source
-Described: TypeAlias = tuple[Setting, DescribeConfigsResourceResult]
+
+
+class Described(NamedTuple):
+    """A setting of a resource: the layer that decides, None for no value, and all layers that have one."""
+
+    row: Setting
+    first: Layer | None
+    layers: Sequence[Layer]
+    read_only: bool = False
+    is_sensitive: bool = False
 
 
 def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
@@ -62,17 +70,25 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
             continue
         # An empty list of keys means all, too: clients before 0.11 send one.
         keys = resource.configuration_keys
-        entries = [_as_asked(request, *each) for each in found if not keys or each[0].name in keys]
+        entries = [_entry(request, each) for each in found if not keys or each.row.name in keys]
         results.append(DescribeConfigsResult(resource_type=kind, resource_name=name, configs=tuple(entries)))
     return DescribeConfigsResponse(results=tuple(results))
 
 
-def _as_asked(
-    request: DescribeConfigsRequest, row: Setting, entry: DescribeConfigsResourceResult
-) -> DescribeConfigsResourceResult:
-    return replace(
-        entry,
-        synonyms=entry.synonyms if request.include_synonyms else (),
+def _entry(request: DescribeConfigsRequest, found: Described) -> DescribeConfigsResourceResult:
+    row, first, layers, read_only, is_sensitive = found
+    return DescribeConfigsResourceResult(
+        name=row.name,
+        value=first.value if first else None,
+        read_only=read_only,
+        config_source=first.source if first else FROM_DEFAULT,
+        is_sensitive=is_sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in layers
+            if request.include_synonyms
+        ),
+        config_type=row.type,
         documentation=(row.text or None) if request.include_documentation else None,
     )
 
@@ -91,7 +107,7 @@ def _topic_entries(broker: Dispatcher, name: str) -> Iterator[Described]:
     own = {key: rows[key].shown(text) for key, text in cluster.in_force.own_of(topic).items()}
     for key, row in SETTINGS.items():
         layers = cluster.configs.topic_layers(key, own, cluster.in_force.only_node)
-        yield _described(row, in_force(key, layers), layers)
+        yield Described(row, in_force(key, layers), layers)
     for key in INTERNAL.keys() & own.keys():
         yield _alone(INTERNAL[key], own[key], FROM_TOPIC)
 
@@ -112,15 +128,14 @@ def _broker_entries(broker: Dispatcher, name: str) -> Iterator[Described]:
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {nodes} or empty string, but received {name}",
         )
-    for each in broker.of_listeners(node):
-        row, entry = _alone(each.row, each.value, FROM_FILE, read_only=True)
-        yield row, replace(entry, is_sensitive=each.value is None)
+    for row, shown in broker.of_listeners(node):
+        yield _alone(row, shown, FROM_FILE, read_only=True, is_sensitive=shown is None)
     for key, row in (AT_START | DYNAMIC).items():
         if key in NODE_IDS:
             yield _alone(row, str(node), FROM_FILE, read_only=True)
         elif not row.internal and broker.cluster.kafka.has_setting(key):
             layers = configs.layers(row, node)
-            yield _described(row, layers[0] if layers else None, layers, read_only=key not in DYNAMIC)
+            yield Described(row, layers[0] if layers else None, layers, key not in DYNAMIC)
 
 
 def _group_entries(broker: Dispatcher, group_id: str) -> Iterator[Described]:
@@ -132,7 +147,7 @@ def _group_entries(broker: Dispatcher, group_id: str) -> Iterator[Described]:
             layers = [Layer(key, row.default_text, FROM_DEFAULT)]
         if key in own:
             layers.insert(0, Layer(key, row.shown(own[key]), FROM_GROUP))
-        yield _described(row, layers[0], layers)
+        yield Described(row, layers[0], layers)
     # Shown only if set: to all other clients a group has the settings that Kafka knows.
     for key, row in ROSTER.items():
         if key in own:
@@ -142,26 +157,12 @@ def _group_entries(broker: Dispatcher, group_id: str) -> Iterator[Described]:
 _ENTRIES = {TOPIC: _topic_entries, BROKER: _broker_entries, GROUP: _group_entries}
 
 
-def _alone(row: Setting, value: str | None, source: int, *, read_only: bool = False) -> Described:
+def _alone(
+    row: Setting, value: str | None, source: int, *, read_only: bool = False, is_sensitive: bool = False
+) -> Described:
     """Return a setting with a value that one place gives it."""
     layer = Layer(row.name, value, source)
-    return _described(row, layer, [layer], read_only=read_only)
-
-
-def _described(
-    row: Setting, first: Layer | None, layers: list[Layer], *, read_only: bool = False
-) -> Described:
-    """Return the setting from its first layer; one without layers has no value by default."""
-    return row, DescribeConfigsResourceResult(
-        name=row.name,
-        value=first.value if first else None,
-        read_only=read_only,
-        config_source=first.source if first else FROM_DEFAULT,
-        synonyms=tuple(
-            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in layers
-        ),
-        config_type=row.type,
-    )
+    return Described(row, layer, [layer], read_only, is_sensitive)
 
 
 def _refused(
