@@ -63,7 +63,10 @@ def on_kafka(release: str, count: int, first: int, replay: str | None) -> int:
     from .on_kafka import covering, marked_on_kafka
 
     began = time.perf_counter()
-    states, without = ([State.parse(replay)], {}) if replay else covering(count, first)
+    texts = replay.split(";") if replay else []
+    states, without = (
+        ([State.parse(text) for text in texts], {}) if replay else covering(count, release, first)
+    )
 
     def note(words: str) -> None:
         print(f"{time.perf_counter() - began:.0f} s: {words}", file=sys.stderr, flush=True)
@@ -73,8 +76,8 @@ def on_kafka(release: str, count: int, first: int, replay: str | None) -> int:
         print("pairs that no state has there:")
         for why, many in Counter(without.values()).most_common():
             print(f"  {many}: {why}")
-    for why, many in spoiled.most_common():
-        print(f"  {many} states were not judged: {why}")
+    for state, why in spoiled:
+        print(f"not judged: {state}: {why}")
     print(f"Kafka {release}: {marks.states} of {len(states)} states; {time.perf_counter() - began:.0f} s")
     report(marks, shrink=False)
     return 1 if marks.found else 0

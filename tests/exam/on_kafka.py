@@ -22,7 +22,7 @@ TRIES = 40
 """Random states in which a pair is looked for before it counts as one that cannot be."""
 
 
-def covering(count: int, seed: int = 1) -> tuple[list[State], dict[Pair, str]]:
+def covering(count: int, release: str, seed: int = 1) -> tuple[list[State], dict[Pair, str]]:
     """So many states that meet each pair of values, and the pairs that cannot be met, with the reason."""
     by, left = Random(seed), dict.fromkeys(_pairs(), True)
     chosen: list[State] = []
@@ -34,7 +34,7 @@ def covering(count: int, seed: int = 1) -> tuple[list[State], dict[Pair, str]]:
             values = {n: by.choice(v) if by.random() < 0.7 else v[0] for n, v in DIMENSIONS.items()}
             values |= dict(each.split("=") for each in pair or ())
             state = possible(State(tuple(values.values()), by.randrange(10_000)))
-            if reason := unplayable(state):
+            if reason := unplayable(state, release):
                 why[reason] += 1
             elif pair is None or pair in set(state.pairs):
                 tried.append(state)
@@ -79,11 +79,23 @@ def examined_on_kafka(
         note("the others were answered")
         waiting = [group.name for group in groups if needs_time(group)]
         later = asked_twice(machine.seen("all", "right"), waiting) if waiting else None
+        audit(machine, groups)
+        note("the logs were read")
         for group in groups:
             bad = list(_judged(group, answers[group.name]))
             if later is not None and group.name in waiting:
                 bad += stuck(group, later)
-            yield group.state, bad, "; ".join([*group.spoiled, *machine.problems[:3]])
+            yield group.state, bad, "; ".join(group.spoiled)
+
+
+def audit(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Read all logs: what was thought to be in them must be there."""
+    parts = [(group, part) for group in groups for part in group.parts.values() if part.exists]
+    found = machine.read([part.place for _, part in parts])
+    for group, part in parts:
+        if found[part.place] != (expected := [entry.offset for entry in part.readable(0)]):
+            where = f"{part.place.topic[len(group.name) + 1 :]}-{part.place.partition}"
+            group.spoiled.append(f"{where} has {found[part.place][-9:]} and not {expected[-9:]}")
 
 
 def _judged(group: RealGroup, looked: Sequence[Asked]) -> Iterator[Fault]:
@@ -93,12 +105,14 @@ def _judged(group: RealGroup, looked: Sequence[Asked]) -> Iterator[Fault]:
         full = full or Answers.of(group.name, each)
 
 
-def marked_on_kafka(release: str, states: Sequence[State], note: Note) -> tuple[Marks, Counter[str]]:
-    """Mark the answers about these states on a real Kafka; and count what did not come about, by reason."""
-    marks, spoiled = Marks(), Counter[str]()
+def marked_on_kafka(
+    release: str, states: Sequence[State], note: Note
+) -> tuple[Marks, list[tuple[State, str]]]:
+    """Mark the answers about these states on a real Kafka; and list what did not come about, with why."""
+    marks, spoiled = Marks(), list[tuple[State, str]]()
     for state, bad, why in examined_on_kafka(release, states, note):
         if why:
-            spoiled[why] += 1
+            spoiled.append((state, why))
             continue
         marks.states += 1
         marks.pairs.update(state.pairs)

@@ -1,7 +1,7 @@
-"""A state, played on a real Kafka by real clients: librdkafka's for the classic and the consumer protocol.
+"""A state, played on a real Kafka by real clients: librdkafka's, and Kafka's own for share groups.
 
-Members of share and streams groups are the embedded exam's own requests, sent to the real broker: its JVM
-needs a process of its own per instance of Streams.
+Members of streams groups are the embedded exam's own requests, sent to the real broker: each instance of
+Kafka Streams needs a JVM of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -21,6 +22,10 @@ from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
 )
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from kgroup.protocol.subscription import Assignment
 from tests.interop.driver import Driver
 
@@ -31,8 +36,8 @@ from .states import State
 from .truth import subscribes
 
 AGO = Ago(
-    committed=168_000,
-    joined=172_000,
+    committed=176_000,
+    joined=173_000,
     base=165_000,
     fed=150_000,
     stuck=110_000,
@@ -43,11 +48,10 @@ AGO = Ago(
 )
 SETTLED_MS = 170_000
 SETTLING_S = 120
-RAW = ("share", "streams")
 LEFT_EPOCH = -2
 
 
-def unplayable(state: State) -> str:
+def unplayable(state: State, release: str) -> str:
     """Why a state cannot be played on a real broker; empty when it can."""
     since = int(state.since)
     dead = state.owner == "dead-static"
@@ -63,8 +67,8 @@ def unplayable(state: State) -> str:
         "a member that has left for now is not asked to give anything up": (
             state.owner == "left" and state.membership in ("rebalance", "stuck")
         ),
-        "streams members cannot confirm what they do not know": (
-            state.protocol == "streams" and state.membership in ("rebalance", "stuck")
+        "Kafka refuses static members of streams groups until 4.4": (
+            release < "4.4" and state.protocol == "streams" and state.owner in ("dead-static", "left")
         ),
     }
     return next((why for why, holds in reasons.items() if holds), "")
@@ -86,10 +90,20 @@ class RealGroup(Group):
         self._starts = count()
         super().__init__(machine, state, name)  # type: ignore[arg-type]
 
+    def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
+        super()._at(ago_ms, lambda: self._tried(act))
+
+    def _tried(self, act: Callable[[], None]) -> None:
+        """Do it; where that fails, this state does not come about, and the others do."""
+        try:
+            act()
+        except Exception as failure:
+            self.spoiled.append(f"{type(failure).__name__}: {failure}"[:300])
+
     @property
     def real(self) -> bool:
         """Whether its members are real clients."""
-        return self.state.protocol not in RAW
+        return self.state.protocol != "streams"
 
     # members
 
@@ -97,8 +111,35 @@ class RealGroup(Group):
         if not self.real:
             super()._join()
             return
+        if self.share:
+            self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
         for member in self.members:
-            self._start(member)
+            self._open(member) if self.share else self._start(member)
+
+    def _open(self, member: Member) -> None:
+        """Start a member of a share group; it polls again and again, and accepts all that comes."""
+        member.member_id = f"{self.name}-{member.name}"
+        host = self.clients[member.member_id] = self.machine.java(), member
+        where = {"bootstrap": self.machine.kafka.bootstrap, "group": self.name, "topics": member.topics}
+        begun = host[0].begin("share.open", name=member.member_id, at_most=500, **where)
+        begun.add_done_callback(lambda done: (self._checked(done), self._poll(member)))
+
+    def _poll(self, member: Member) -> None:
+        """Poll a member once, and plan the next time."""
+        if self.machine.now_ms >= min(member.stops_ms, NOW_MS):
+            return
+
+        def done(answer: Future[Any]) -> None:
+            self._checked(answer)
+            if answer.exception() is not None:
+                return
+            for topic, number, last in answer.result():
+                part = self.parts[Place(topic, number)]
+                self._committed(part, last + 1, member)
+            self.machine.at(self.machine.now_ms + 1_000, lambda: self._poll(member))
+
+        host, _ = self.clients[member.member_id]
+        host.begin("share.read", name=member.member_id, ms=300).add_done_callback(done)
 
     def _start(self, member: Member, role: str | None = None) -> None:
         """Start a client; by its id the assignors of librdkafka put `a` before `b`."""
@@ -162,21 +203,29 @@ class RealGroup(Group):
         """Whether its members have what there is."""
         if not self.real or not self.members:
             return True
+        if self.share and not any(m.owned for m in self.members):
+            return False
         wanted = {p for p in self.parts if any(subscribes(self, m, p.topic) for m in self.members)}
         owned = [p for m in self.members for p in m.owned]
+        if self.share:
+            return set(owned) == wanted
         several = len({m.topics for m in self.members}) == 1 and len(wanted) >= len(self.members)
         return sorted(owned) == sorted(wanted) and (not several or all(m.owned for m in self.members))
 
     def _settle(self) -> None:
-        if not self.real:
-            super()._settle()
+        """Members of streams groups beat until the broker has assigned, which takes it a moment."""
+        if self.real:
+            return
+        super()._settle()
+        self.machine.at(self.machine.now_ms + 500, lambda: self._tried(super(RealGroup, self)._settle))
 
     def _leave(self, member: Member, *, for_now: bool = False) -> None:
         if not self.real:
             super()._leave(member, for_now=for_now)
             return
         host, _ = self.clients[member.member_id]
-        host.begin("close", name=member.member_id, leave=None).add_done_callback(self._checked)
+        how = "share.close" if self.share else "close"
+        host.begin(how, name=member.member_id, leave=None).add_done_callback(self._checked)
         if for_now:
             member.left = True
             return
@@ -185,16 +234,19 @@ class RealGroup(Group):
 
     def _stop(self) -> None:
         super()._stop()
-        stopped = [m for m in self.members if m.stops_ms <= self.machine.now_ms]
         if not self.real:
             return
+        for member in self.members if self.share else ():
+            if self.subject in member.owned:
+                member.stops_ms = self.machine.now_ms
+        stopped = [m for m in self.members if m.stops_ms <= self.machine.now_ms]
         if self.state.owner == "dead-static":
             for member in self.members:
                 if member.instance is not None:
                     member.stops_ms = self.machine.now_ms
                     self.frozen.add(member.member_id)
             self.machine.kill(f"doomed-{self.state.since}")
-        elif self.state.owner == "hung" and self.state.membership in ("stable", "full"):
+        elif not self.share and self.state.owner == "hung" and self.state.membership in ("stable", "full"):
             for member in stopped:
                 self._freeze(member)
 
@@ -249,13 +301,13 @@ class RealGroup(Group):
 
     def _append(self, place: Place, count: int, kind: str) -> None:
         if kind != "data":
-            self.machine.do(lambda: self.machine.transaction(place, count, kind))
+            transaction = partial(self.machine.transaction, place, count, kind)
+            self.machine.do(lambda: self._tried(transaction))
             return
-        for number in range(count):
-            self.machine.producer.produce(place.topic, b"v", f"k{number}".encode(), partition=place.partition)
+        self.machine.produce(place, count)
 
     def _reads(self, member: Member, place: Place) -> None:
-        hidden = member.member_id in self.frozen or place in self.flying
+        hidden = self.share or member.member_id in self.frozen or place in self.flying
         poison = self.state.owner == "looping" and place == self.subject and self.ends
         if not hidden and not poison and self.machine.now_ms < NOW_MS:
             super()._reads(member, place)
@@ -263,7 +315,7 @@ class RealGroup(Group):
     def commit(self, place: Place, offset: int, member: Member | None) -> None:
         part = self.parts[place]
         if member is None:
-            self.machine.do(lambda: self._commit_outside(part, offset))
+            self.machine.do(lambda: self._tried(partial(self._commit_outside, part, offset)))
             return
         if not self.real:
             super().commit(place, offset, member)
@@ -337,7 +389,7 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
     """Ask the broker about all groups of real clients."""
     by_name = {group.name: group for group in groups if group.real}
     classic = [name for name, group in by_name.items() if group.classic]
-    newer = [name for name, group in by_name.items() if not group.classic]
+    newer = [name for name, group in by_name.items() if group.state.protocol == "consumer"]
     for each in machine.ask(DescribeGroupsRequest(groups=tuple(classic)), DescribeGroupsResponse).groups:
         found = {}
         for member in each.members:
@@ -357,31 +409,46 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
         }
         # One that has left for now never gets to the group's epoch.
         moving = any(
-            member.member_epoch not in (group.assignment_epoch, LEFT_EPOCH)
-            or member.assignment != member.target_assignment
+            member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
             for member in group.members
+            if member.member_epoch != LEFT_EPOCH
         )
         by_name[group.group_id].observed(group.group_state, there, moving=moving)
+
+
+def observe_share(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Ask the broker about share groups, in which several may read a partition."""
+    by_name = {group.name: group for group in groups if group.share}
+    asked = ShareGroupDescribeRequest(group_ids=tuple(by_name))
+    for each in machine.ask(asked, ShareGroupDescribeResponse).groups:
+        group = by_name[each.group_id]
+        for member in each.members:
+            if (known := group.clients.get(member.client_id)) is not None:
+                rows = member.assignment.topic_partitions
+                owned = frozenset(Place(t.topic_name, n) for t in rows for n in t.partitions)
+                group._owns(known[1], owned & group.parts.keys())
 
 
 def played_really(
     machine: RealMachine, states: Sequence[State], note: Callable[[str], object] = lambda _: None
 ) -> list[RealGroup]:
     """The groups of these states on a real Kafka, when their time has come."""
-    machine.looks_at_ms = time.time() * 1000 + AGO.joined + 10_000
+    machine.looks_at_ms = time.time() * 1000 + 2 * AGO.committed
     groups = [RealGroup(machine, state, f"{PREFIX}{number:04d}") for number, state in enumerate(states)]
     note(f"{len(groups)} groups, topics to be made")
     machine.make_topics()
     watching = threading.Thread(target=_watch, args=(machine, groups), daemon=True)
     watching.start()
-    machine.looks_at_ms = time.time() * 1000 + AGO.joined + 1_000
+    machine.looks_at_ms = time.time() * 1000 + AGO.committed + 500
     machine.run(NOW_MS - SETTLED_MS)
     began = time.monotonic()
     while not all(group.settled for group in groups) and time.monotonic() - began < SETTLING_S:
-        time.sleep(0.2)
+        time.sleep(0.5)
+        observe_share(machine, groups)
     for group in groups:
         if not group.settled:
-            group.spoiled.append(f"did not settle: {[sorted(m.owned) for m in group.members]}")
+            owned = [[f"{p.topic[6:]}-{p.partition}" for p in sorted(m.owned)] for m in group.members]
+            group.spoiled.append(f"did not settle: {owned}")
     machine.looks_at_ms = time.time() * 1000 + SETTLED_MS
     note(f"settled after {time.monotonic() - began:.0f} s more")
     machine.run(NOW_MS)

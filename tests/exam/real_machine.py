@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Offset
 from confluent_kafka.admin import (
     AclBinding,
@@ -40,8 +40,10 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.interop import toolchain
 from tests.interop.coordinating import coordinates
 from tests.interop.driver import Driver
+from tests.interop.jvm import java
 from tests.interop.kafka import AUTHORIZED, SHARED, RealKafka
 
 from .asking import SKEW_MS, Ask, Ran, ran
@@ -84,7 +86,6 @@ class RealMachine:
         self.looks_at_ms = 0.0
         """The wall clock's time that is NOW_MS."""
         self.begun = False
-        self.problems: list[str] = []
         self._planned: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._lock = threading.Lock()
@@ -128,26 +129,23 @@ class RealMachine:
 
     def run(self, until_ms: int) -> None:
         """Let the planned happen, each at its own time."""
-        while self.now_ms < until_ms:
-            with self._lock:
-                due = self._planned and self._planned[0][0] <= self.now_ms
-                act = heapq.heappop(self._planned)[2] if due else None
-            if act is None:
-                self.producer.poll(0)
-                time.sleep(0.02)
-            else:
+        while (act := self._due(until_ms)) or self.now_ms < until_ms:
+            if act is not None:
                 act()
+                continue
+            self.producer.poll(0)
+            time.sleep(0.02)
+
+    def _due(self, until_ms: int) -> Callable[[], None] | None:
+        with self._lock:
+            due = self._planned and self._planned[0][0] <= min(self.now_ms, until_ms)
+            return heapq.heappop(self._planned)[2] if due else None
 
     def do(self, act: Callable[[], None]) -> None:
         """Do in the background what waits for an answer."""
         task = self._pool.submit(act)
         self._busy.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: Future[Any]) -> None:
-        self._busy.discard(task)
-        if not task.cancelled() and (failure := task.exception()) is not None:
-            self.problems.append(f"{type(failure).__name__}: {failure}"[:200])
+        task.add_done_callback(self._busy.discard)
 
     def rest(self) -> None:
         """Wait until nothing is under way in the background."""
@@ -218,6 +216,36 @@ class RealMachine:
         )
         assert answer.responses[0].error_code == 0, answer
 
+    def produce(self, place: TopicPartition, count: int) -> None:
+        """Write records, also to a partition that the producer does not know yet."""
+        for number in range(count):
+            for left in reversed(range(20)):
+                try:
+                    self.producer.produce(place.topic, b"v", f"k{number}".encode(), partition=place.partition)
+                    break
+                except KafkaException:
+                    if not left:
+                        raise
+                    self.producer.list_topics(place.topic, 10)
+                    time.sleep(0.05)
+
+    def read(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, list[int]]:
+        """The offsets of what a reader of committed records gets of each partition."""
+        reader = self.assigned("exam", places, isolation_level="read_committed", enable_partition_eof=True)
+        found: dict[TopicPartition, list[int]] = {place: [] for place in places}
+        left = set(places)
+        deadline = time.monotonic() + 60
+        while left and time.monotonic() < deadline:
+            for message in reader.consume(1_000, 1):
+                place = TopicPartition(message.topic(), message.partition())
+                if message.error() is None:
+                    found[place].append(message.offset())
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    left.discard(place)
+        reader.close()
+        assert not left, left
+        return found
+
     def transaction(self, place: TopicPartition, count: int, kind: str) -> None:
         """Write records in a transaction that is committed, aborted, or left open."""
         name = f"{place.topic}-{place.partition}-{next(self._order)}"
@@ -238,12 +266,14 @@ class RealMachine:
     def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """Commit as a tool does: as no member."""
         rows = [ConsumerGroupTopicPartitions(group, [Offset(*place, offset)])]
-        self.done(self.admin.alter_consumer_group_offsets(rows))
+        answer = self.admin.alter_consumer_group_offsets(rows)[group].result(30)
+        assert all(each.error is None for each in answer.topic_partitions), answer.topic_partitions
 
-    def assigned(self, group: str, places: Sequence[TopicPartition]) -> Consumer:
+    def assigned(self, group: str, places: Sequence[TopicPartition], **more: str | bool) -> Consumer:
         """A consumer with assign()."""
-        settings = {"group.id": group, "enable.auto.commit": False}
-        made = Consumer({**self._where, **settings, "auto.offset.reset": "earliest"})
+        settings = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        settings |= {name.replace("_", "."): value for name, value in more.items()}
+        made = Consumer({**self._where, **settings})
         made.assign([Offset(*place) for place in places])
         return made
 
@@ -257,6 +287,13 @@ class RealMachine:
             self._hosts[name] = Driver(command, self._base / f"{name}.log")
         return self._hosts[name]
 
+    def java(self) -> Driver:
+        """The JVM with all members of share groups."""
+        if "java" not in self._hosts:
+            command = java("kgroup.interop.Driver", classpath=toolchain.driver_classpath())
+            self._hosts["java"] = Driver(command, self._base / "java.log")
+        return self._hosts["java"]
+
     def kill(self, doom: str) -> None:
         """Kill a process, with all clients in it."""
         if (host := self._hosts.pop(doom, None)) is not None:
@@ -265,7 +302,7 @@ class RealMachine:
 
     def states(self) -> dict[str, Any]:
         """What each living client says of itself, by its name."""
-        asked = [host.begin("states") for host in list(self._hosts.values())]
+        asked = [host.begin("states") for name, host in list(self._hosts.items()) if name != "java"]
         found: dict[str, Any] = {}
         for each in asked:
             with contextlib.suppress(Exception):  # a host that was killed meanwhile
