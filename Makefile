@@ -140,8 +140,8 @@ incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=r
 	$(BIN)/python docs/incidents.py
 
 .PHONY: exam
-exam: setup ## States of groups that a program makes up, every command asked: make exam COUNT=20000 FIRST=seed
-	$(BIN)/python -m tests.exam --count $(COUNT) --first $(FIRST)
+exam: setup ## States of groups that a program makes up, every command asked: make exam COUNT=20000 FIRST=seed, COUNT=300 KAFKA=4.3.1
+	$(BIN)/python -m tests.exam --count $(COUNT) --first $(FIRST) $(if $(filter-out file,$(origin KAFKA)),--kafka $(KAFKA))
 
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential SEEDS=10000 STREAMS=1 KAFKA=4.4.0

@@ -12,7 +12,7 @@ from random import Random
 from .asking import Asked, asked, asked_twice
 from .exam import Marks
 from .judging import Answers, Fault, faults, needs_time, stuck
-from .playing_real import RealGroup, played_really, unplayable
+from .playing_real import TIMES, RealGroup, played_really, unplayable
 from .real_machine import RealMachine
 from .states import DIMENSIONS, State, possible
 
@@ -22,7 +22,9 @@ TRIES = 40
 """Random states in which a pair is looked for before it counts as one that cannot be."""
 
 
-def covering(count: int, release: str, seed: int = 1) -> tuple[list[State], dict[Pair, str]]:
+def covering(
+    count: int, release: str, longest: int = 120, seed: int = 1
+) -> tuple[list[State], dict[Pair, str]]:
     """So many states that meet each pair of values, and the pairs that cannot be met, with the reason."""
     by, left = Random(seed), dict.fromkeys(_pairs(), True)
     chosen: list[State] = []
@@ -34,7 +36,7 @@ def covering(count: int, release: str, seed: int = 1) -> tuple[list[State], dict
             values = {n: by.choice(v) if by.random() < 0.7 else v[0] for n, v in DIMENSIONS.items()}
             values |= dict(each.split("=") for each in pair or ())
             state = possible(State(tuple(values.values()), by.randrange(10_000)))
-            if reason := unplayable(state, release):
+            if reason := unplayable(state, release, longest):
                 why[reason] += 1
             elif pair is None or pair in set(state.pairs):
                 tried.append(state)
@@ -58,14 +60,14 @@ def _pairs() -> Iterator[Pair]:
 
 
 def examined_on_kafka(
-    release: str, states: Sequence[State], note: Note = lambda _: None
+    release: str, states: Sequence[State], longest: int = 120, note: Note = lambda _: None
 ) -> Iterator[tuple[State, list[Fault], str]]:
     """Play these states at once, ask, and yield each with its faults, or with why it did not come about.
 
     One who sees all asks about every state, and then who looks in each state about that.
     """
     with tempfile.TemporaryDirectory() as folder, RealMachine(release, Path(folder)) as machine:
-        groups = played_really(machine, states, note)
+        groups = played_really(machine, states, TIMES[longest], note)
         full = asked(machine.seen("all", "right"), [group.name for group in groups], "all", "right")
         note("one who sees all was answered")
         answers = {group.name: [full] for group in groups}
@@ -110,7 +112,7 @@ def marked_on_kafka(
 ) -> tuple[Marks, list[tuple[State, str]]]:
     """Mark the answers about these states on a real Kafka; and list what did not come about, with why."""
     marks, spoiled = Marks(), list[tuple[State, str]]()
-    for state, bad, why in examined_on_kafka(release, states, note):
+    for state, bad, why in examined_on_kafka(release, states, note=note):
         if why:
             spoiled.append((state, why))
             continue

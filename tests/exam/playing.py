@@ -63,6 +63,8 @@ class Ago:
     every: int = 40_000
     """Members come and go four times, this far apart."""
     stays: int = 15_000
+    control: int = 30_000
+    """The last records before only control records are left, so long before the rest goes wrong."""
 
 
 class Entry(NamedTuple):
@@ -559,7 +561,7 @@ class Group:
                     self._at(since - ago, lambda: self.produce(subject, 10))
                 self._at(since - 10, lambda: self._compact(20))
             case "control-only":
-                self._at(since + 30_000, lambda: self.produce(subject, 5, "transactional"))
+                self._at(since + self.ago.control, lambda: self.produce(subject, 5, "transactional"))
             case "open":
                 self._at(since, lambda: self.produce(subject, 5, "open"))
             case "aborted":

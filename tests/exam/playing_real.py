@@ -30,33 +30,49 @@ from kgroup.protocol.subscription import Assignment
 from tests.interop.driver import Driver
 
 from .machine import NOW_MS, PREFIX
-from .playing import BASE, Ago, Group, Member, Part, Place
+from .playing import Ago, Group, Member, Part, Place
 from .real_machine import LIMIT_MS, RealMachine
 from .states import State
 from .truth import subscribes
 
-AGO = Ago(
-    committed=176_000,
-    joined=173_000,
-    base=165_000,
-    fed=150_000,
-    stuck=110_000,
-    full=160_000,
-    unrest=130_000,
-    every=30_000,
-    stays=12_000,
-)
-SETTLED_MS = 170_000
+TIMES = {
+    120: Ago(
+        committed=176_000,
+        joined=173_000,
+        base=165_000,
+        fed=150_000,
+        stuck=110_000,
+        full=160_000,
+        unrest=130_000,
+        every=30_000,
+        stays=12_000,
+    ),
+    20: Ago(
+        committed=43_000,
+        joined=41_000,
+        base=33_000,
+        fed=28_000,
+        stuck=18_000,
+        full=32_000,
+        unrest=31_000,
+        every=7_000,
+        stays=3_000,
+        control=9_000,
+    ),
+}
+"""What happens when, by the longest `since` in seconds: nothing moves a real broker's time."""
+SETTLED_MS = 2_000
+"""The first records are written so long after all members have what there is."""
 SETTLING_S = 120
 LEFT_EPOCH = -2
 
 
-def unplayable(state: State, release: str) -> str:
+def unplayable(state: State, release: str, longest: int) -> str:
     """Why a state cannot be played on a real broker; empty when it can."""
     since = int(state.since)
     dead = state.owner == "dead-static"
     reasons = {
-        "nothing moves a real broker's time, and a state is played for three minutes": since > 120,
+        "nothing moves a real broker's time": since > longest,
         "one broker: none of three can be down": state.visibility == "broker",
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"
@@ -77,10 +93,10 @@ def unplayable(state: State, release: str) -> str:
 class RealGroup(Group):
     """One state on its way, with real clients: what they do, and what they own, is noted as it happens."""
 
-    ago = AGO
     machine: RealMachine  # type: ignore[assignment]
 
-    def __init__(self, machine: RealMachine, state: State, name: str) -> None:
+    def __init__(self, machine: RealMachine, state: State, name: str, ago: Ago) -> None:
+        self.ago = ago
         self.clients: dict[str, tuple[Driver, Member]] = {}
         self.frozen: set[str] = set()
         self.flying: set[Place] = set()
@@ -223,9 +239,13 @@ class RealGroup(Group):
         if not self.real:
             super()._leave(member, for_now=for_now)
             return
-        host, _ = self.clients[member.member_id]
-        how = "share.close" if self.share else "close"
-        host.begin(how, name=member.member_id, leave=None).add_done_callback(self._checked)
+        name = member.member_id
+        host, _ = self.clients[name]
+        if self.share:  # after the poll that may be under way
+            close = partial(host.begin, "share.close", name=name)
+            self.machine.at(self.machine.now_ms + 2_000, lambda: close().add_done_callback(self._checked))
+        else:
+            host.begin("close", name=name, leave=None).add_done_callback(self._checked)
         if for_now:
             member.left = True
             return
@@ -347,15 +367,14 @@ class RealGroup(Group):
     # what happens to the log
 
     def _compact(self, first: int) -> None:
-        """The cleaner leaves the newest record of each key in what is not the active segment."""
-        part = self.parts[self.subject]
-        active = part.end - 10
-        newest = {self._key(e.offset): e.offset for e in part.entries if e.offset < active}
-        part.entries = [e for e in part.entries if e.offset >= active or e.offset in newest.values()]
+        """Leave it to the cleaner, which comes all the while: `cleaned` says what it left."""
 
-    @staticmethod
-    def _key(offset: int) -> int:
-        return offset if offset < BASE else (offset - BASE) % 10
+    def cleaned(self) -> None:
+        """Take from the log what its cleaner has left."""
+        parts = [part for place, part in self.parts.items() if place.topic == self.main]
+        found = self.machine.read([part.place for part in parts])
+        for part in parts:
+            part.entries = [e for e in part.entries if e.offset in found[part.place]]
 
     def _again(self) -> None:
         if not self.real:
@@ -372,6 +391,13 @@ class RealGroup(Group):
     def observed(self, state: str, members: Mapping[str, frozenset[Place]], *, moving: bool) -> None:
         """Take from the broker who is in the group, and what each owns; the clients know it later."""
         self.moving = moving
+        # A static member that another process takes over keeps the client id of the first.
+        members = {
+            m.member_id: members[key]
+            for m in self.members
+            for key in (m.instance, m.member_id)
+            if key in members
+        }
         known = [m for m in self.members if m.member_id in members]
         lost = [m.name for m in self.members if m not in known]
         if lost and self.state.subscription != "pattern-of-nothing":
@@ -394,13 +420,13 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
         found = {}
         for member in each.members:
             owned = Assignment.decode(member.member_assignment).partitions if member.member_assignment else ()
-            found[member.client_id] = frozenset(Place(*p) for p in owned)
+            found[member.group_instance_id or member.client_id] = frozenset(Place(*p) for p in owned)
         at_rest = each.group_state in ("Stable", "Empty", "Dead")
         by_name[each.group_id].observed(each.group_state, found, moving=not at_rest)
     asked = ConsumerGroupDescribeRequest(group_ids=tuple(newer))
     for group in machine.ask(asked, ConsumerGroupDescribeResponse).groups:
         there = {
-            member.client_id: frozenset(
+            member.instance_id or member.client_id: frozenset(
                 Place(topic.topic_name, number)
                 for topic in member.assignment.topic_partitions
                 for number in topic.partitions
@@ -408,7 +434,7 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
             for member in group.members
         }
         # One that has left for now never gets to the group's epoch.
-        moving = any(
+        moving = group.group_state in ("Assigning", "Reconciling") and any(
             member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
             for member in group.members
             if member.member_epoch != LEFT_EPOCH
@@ -430,17 +456,18 @@ def observe_share(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
 
 
 def played_really(
-    machine: RealMachine, states: Sequence[State], note: Callable[[str], object] = lambda _: None
+    machine: RealMachine, states: Sequence[State], ago: Ago, note: Callable[[str], object]
 ) -> list[RealGroup]:
     """The groups of these states on a real Kafka, when their time has come."""
-    machine.looks_at_ms = time.time() * 1000 + 2 * AGO.committed
-    groups = [RealGroup(machine, state, f"{PREFIX}{number:04d}") for number, state in enumerate(states)]
+    machine.looks_at_ms = time.time() * 1000 + 2 * ago.committed
+    groups = [RealGroup(machine, state, f"{PREFIX}{number:04d}", ago) for number, state in enumerate(states)]
     note(f"{len(groups)} groups, topics to be made")
     machine.make_topics()
     watching = threading.Thread(target=_watch, args=(machine, groups), daemon=True)
     watching.start()
-    machine.looks_at_ms = time.time() * 1000 + AGO.committed + 500
-    machine.run(NOW_MS - SETTLED_MS)
+    machine.looks_at_ms = time.time() * 1000 + ago.committed + 500
+    settled = ago.base + SETTLED_MS
+    machine.run(NOW_MS - settled)
     began = time.monotonic()
     while not all(group.settled for group in groups) and time.monotonic() - began < SETTLING_S:
         time.sleep(0.5)
@@ -449,10 +476,13 @@ def played_really(
         if not group.settled:
             owned = [[f"{p.topic[6:]}-{p.partition}" for p in sorted(m.owned)] for m in group.members]
             group.spoiled.append(f"did not settle: {owned}")
-    machine.looks_at_ms = time.time() * 1000 + SETTLED_MS
+    machine.looks_at_ms = time.time() * 1000 + settled
     note(f"settled after {time.monotonic() - began:.0f} s more")
     machine.run(NOW_MS)
     machine.rest()
+    for group in groups:
+        if group.state.log == "compacted":
+            group.cleaned()
     observe(machine, groups)
     return groups
 

@@ -150,8 +150,11 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     if owner is None:
         if any(subscribes(group, m, part.place.topic) for m in group.members):
             return [("unread", "error")]
-        read = [c for c in part.commits if c.member and c.ms > group.look_ms - 3_600_000]
-        return [("unsubscribed", "warn" if read else "info")]
+        late = [c for c in part.commits if c.ms > group.look_ms - 3_600_000]
+        if late and not any(c.member for c in late):
+            # The log does not say whether a tool committed, or a reader with assign().
+            return [("unsubscribed", "info"), ("unsubscribed", "warn")]
+        return [("unsubscribed", "warn" if late else "info")]
     if owner.left:
         return [("absent", "warn")]
     if committed is None:
