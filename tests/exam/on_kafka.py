@@ -18,7 +18,7 @@ from .states import DIMENSIONS, State, possible
 
 Pair = tuple[str, str]
 Note = Callable[[str], object]
-TRIES = 40
+TRIES = 12
 """Random states in which a pair is looked for before it counts as one that cannot be."""
 
 

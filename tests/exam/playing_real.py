@@ -367,14 +367,7 @@ class RealGroup(Group):
     # what happens to the log
 
     def _compact(self, first: int) -> None:
-        """Leave it to the cleaner, which comes all the while: `cleaned` says what it left."""
-
-    def cleaned(self) -> None:
-        """Take from the log what its cleaner has left."""
-        parts = [part for place, part in self.parts.items() if place.topic == self.main]
-        found = self.machine.read([part.place for part in parts])
-        for part in parts:
-            part.entries = [e for e in part.entries if e.offset in found[part.place]]
+        """Leave it to the cleaner, which comes all the while: `cleaned` sees what it left."""
 
     def _again(self) -> None:
         if not self.real:
@@ -409,6 +402,15 @@ class RealGroup(Group):
             owned = members[member.member_id] & self.parts.keys()
             if owned != member.owned:
                 self._owns(member, owned)
+
+
+def cleaned(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Take from the compacted logs what their cleaner has left."""
+    of = [group for group in groups if group.state.log == "compacted"]
+    parts = [part for group in of for place, part in group.parts.items() if place.topic == group.main]
+    found = machine.read([part.place for part in parts]) if parts else {}
+    for part in parts:
+        part.entries = [e for e in part.entries if e.offset in found[part.place]]
 
 
 def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
@@ -480,9 +482,7 @@ def played_really(
     note(f"settled after {time.monotonic() - began:.0f} s more")
     machine.run(NOW_MS)
     machine.rest()
-    for group in groups:
-        if group.state.log == "compacted":
-            group.cleaned()
+    cleaned(machine, groups)
     observe(machine, groups)
     return groups
 

@@ -236,7 +236,7 @@ class RealMachine:
         left = set(places)
         deadline = time.monotonic() + 60
         while left and time.monotonic() < deadline:
-            for message in reader.consume(1_000, 1):
+            for message in reader.consume(1_000, 0.2):
                 place = TopicPartition(message.topic(), message.partition())
                 if message.error() is None:
                     found[place].append(message.offset())
