@@ -134,10 +134,11 @@ incidents: toolchain builds ## Incidents with known truth, every command asked; 
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
 
+given = $(if $(filter-out file undefined,$(origin $1)),$2 $($1))
 TOOLS := exam differential differential-tasks differential-patterns differential-share soak hostile outside
 .PHONY: $(TOOLS)
-$(TOOLS): setup ## Made-up states, programs and faults, other projects' tests: make exam ARGS="--count 20000", or ARGS=--help
-	$(BIN)/python -m tests.$(subst -,.,$@) $(ARGS)
+$(TOOLS): setup ## Made-up states, programs and faults, other projects' tests: make exam COUNT=20000 KAFKA=4.3.1, make soak ARGS=--help
+	$(BIN)/python -m tests.$(subst -,.,$@) $(call given,COUNT,--count) $(call given,KAFKA,--kafka) $(ARGS)
 outside: toolchain
 
 .PHONY: kafka-release

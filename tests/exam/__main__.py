@@ -29,7 +29,10 @@ def main() -> int:
     options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
     options.add_argument("--new", action="store_true", help="only what is not known (known.py)")
     options.add_argument("--no-shrink", action="store_true", help="print failures as they were found")
+    options.add_argument("--kafka", metavar="RELEASE", help="on a real Kafka, with real clients")
     given = options.parse_args()
+    if given.kafka is not None:
+        return on_kafka(given.kafka, given.count, given.first, given.replay)
     if given.replay is not None:
         bad = replayed(State.parse(given.replay))
         print(*(f"{fault.judge}: {fault.why}" for fault in bad), sep="\n")
@@ -52,6 +55,31 @@ def main() -> int:
     if given.new:
         marks.found = [(s, f) for s, f in marks.found if not is_known(f.judge, f.why)]
     report(marks, shrink=not given.no_shrink)
+    return 1 if marks.found else 0
+
+
+def on_kafka(release: str, count: int, first: int, replay: str | None) -> int:
+    """Play a sample, or one state, on a real Kafka; print what is wrong, and what cannot be played there."""
+    from .on_kafka import covering, marked_on_kafka
+
+    began = time.perf_counter()
+    texts = replay.split(";") if replay else []
+    states, without = (
+        ([State.parse(text) for text in texts], {}) if replay else covering(count, release, first)
+    )
+
+    def note(words: str) -> None:
+        print(f"{time.perf_counter() - began:.0f} s: {words}", file=sys.stderr, flush=True)
+
+    marks, spoiled = marked_on_kafka(release, states, note)
+    if not replay:
+        print("pairs that no state has there:")
+        for why, many in Counter(without.values()).most_common():
+            print(f"  {many}: {why}")
+    for state, why in spoiled:
+        print(f"not judged: {state}: {why}")
+    print(f"Kafka {release}: {marks.states} of {len(states)} states; {time.perf_counter() - began:.0f} s")
+    report(marks, shrink=False)
     return 1 if marks.found else 0
 
 

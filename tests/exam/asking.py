@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -24,7 +24,8 @@ from .machine import NOW_MS, Machine
 
 SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000}
 SOCKETS = kgroup.client.transport.SocketTransport
-ALWAYS = ("-b", "exam:9092", "-o", "json")
+DOOR = ("-b", "exam:9092")
+Ask = Callable[..., "Ran"]
 
 
 class Door:
@@ -54,7 +55,7 @@ class Door:
         """Do nothing: the machine lives on."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ran:
     """One command: how it ended, and what it printed."""
 
@@ -62,6 +63,8 @@ class Ran:
     code: int
     out: str
     err: str
+    moments: Sequence[int] = (NOW_MS,)
+    """While it looked, a second apart; one where time stands still."""
 
     @property
     def document(self) -> Any:
@@ -91,9 +94,15 @@ class Asked:
     alone: dict[str, tuple[Ran, Ran]] = field(default_factory=dict)
     """Of some groups `lag --fail-above 0` and `wait` alone: their exit codes."""
 
+    @property
+    def moments(self) -> Sequence[int]:
+        """All moments of its commands."""
+        commands = (self.describe, self.lag, self.above, self.wait, self.doctor)
+        return sorted({moment for each in commands for moment in each.moments})
+
 
 @contextlib.contextmanager
-def seen(machine: Machine, visibility: str, clock: str) -> Iterator[None]:
+def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     """Let the commands see the machine as this one does, by a clock that is right or wrong."""
     transport = machine.seen_by(visibility)
 
@@ -116,25 +125,30 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[None]:
         patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
         patched.enter_context(mock.patch.dict(os.environ, where))
-        yield
+        yield ran
+    assert machine.now_ms - NOW_MS < 5_000, machine.now_ms - NOW_MS
 
 
-def ran(*argv: str) -> Ran:
-    """Run one command line."""
+def ran(*argv: str, door: Sequence[str] = DOOR) -> Ran:
+    """Run one command line; `door` are the options that say where the cluster is."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = run((*argv, *ALWAYS))
+            code = run((*argv, *door, "-o", "json"))
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Ran(argv, code, out.getvalue(), err.getvalue())
 
 
 def asked(
-    machine: Machine, groups: Sequence[str], visibility: str, clock: str, alone: Sequence[str] = ()
+    look: contextlib.AbstractContextManager[Ask],
+    groups: Sequence[str],
+    visibility: str,
+    clock: str,
+    alone: Sequence[str] = (),
 ) -> Asked:
-    """Ask every command about these groups."""
-    with seen(machine, visibility, clock):
+    """Ask every command about these groups; `look` lets them see what one of this `visibility` does."""
+    with look as ran:
         found = Asked(
             visibility,
             clock,
@@ -151,7 +165,6 @@ def asked(
                 ran("lag", group, "--fail-above", "0"),
                 ran("wait", group, "--for", "lag=0", "--stop-after", "1ms"),
             )
-    assert machine.now_ms - NOW_MS < 5_000, machine.now_ms - NOW_MS
     return found
 
 
@@ -164,7 +177,7 @@ def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str, rows
     return Asked(visibility, "right", doctor, rows, rows, none, none, none, none)
 
 
-def asked_twice(machine: Machine, groups: Sequence[str]) -> Ran:
-    """Have the doctor look at these groups for two seconds of the machine's time."""
-    with seen(machine, "all", "right"):
+def asked_twice(look: contextlib.AbstractContextManager[Ask], groups: Sequence[str]) -> Ran:
+    """Have the doctor look at these groups for two seconds."""
+    with look as ran:
         return ran("doctor", *groups, "--patience", "2s")

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
-from .asking import Asked, asked, asked_twice
+from .asking import Asked, asked, asked_twice, seen
 from .judging import Answers, Fault, faults, needs_time, stuck
 from .machine import Machine
 from .playing import Group, played
@@ -57,12 +57,13 @@ def examined(
         names = [group.name for group in groups]
         looked: list[Asked] = []
         for number, (visibility, clock) in enumerate(views):
-            looked.append(asked(machine, names, visibility, clock, names[:alone] if not number else ()))
+            look = seen(machine, visibility, clock)
+            looked.append(asked(look, names, visibility, clock, names[:alone] if not number else ()))
         for group in groups:
             yield from _judged(group, looked)
         waiting = [group for group in groups if needs_time(group)]
         if waiting:
-            later = asked_twice(machine, [group.name for group in waiting])
+            later = asked_twice(seen(machine, "all", "right"), [group.name for group in waiting])
             for group in waiting:
                 yield group.state, list(stuck(group, later))
     finally:

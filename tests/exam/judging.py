@@ -11,7 +11,7 @@ from kgroup.domain import TopicPartition
 from .asking import Asked, Ran
 from .machine import DOWN, NOW_MS
 from .playing import Group
-from .truth import Said, Truth, truth_of
+from .truth import Said, Truth, truth_of, truth_over
 
 JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
 UNKNOWN = "unknown"
@@ -115,17 +115,20 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
             if words in ran.err or words in ran.out:
                 at = (ran.err + ran.out).index(words)
                 yield Fault("crash", f"{ran.argv[0]}: {(ran.err + ran.out)[at : at + 200]!r}")
-    found, truth = Answers.of(group.name, asked), truth_of(group)
+    found = Answers.of(group.name, asked)
+    later = asked.moments != (NOW_MS,)
+    truth = truth_over(group, asked.moments)
     if full is None:
-        yield from _doctor(group, found, truth)
-        yield from _statuses(group, found, truth)
+        yield from _doctor(group, found, truth_over(group, asked.doctor.moments))
+        yield from _statuses(group, found, asked)
     else:
-        yield from _knocked_out(found, full, asked)
+        yield from _knocked_out(found, full, asked, truth if later else None)
         if asked.visibility == "broker":
             yield from _leaderless(group, found)
-    yield from _commands(group, found, truth, asked)
-    yield from _cautions(group, asked)
-    yield from _times(group, asked)
+    yield from _commands(group, found, truth, asked, later=later)
+    if not later:
+        yield from _cautions(group, asked)
+        yield from _times(group, asked)
 
 
 def _cautions(group: Group, asked: Asked) -> Iterator[Fault]:
@@ -232,9 +235,14 @@ def _shown(truth: Truth) -> str:
     )
 
 
-def _statuses(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
-    for place, expected in truth.statuses.items():
-        for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
+def _statuses(group: Group, found: Answers, asked: Asked) -> Iterator[Fault]:
+    for command, rows, ran in (
+        ("doctor", found.said, asked.doctor),
+        ("describe", found.described, asked.describe),
+        ("lag", found.lagged, asked.lag),
+    ):
+        truth = truth_over(group, ran.moments)
+        for place, expected in truth.statuses.items():
             said = rows.get(place)
             if command == "doctor" and found.doctor is None:
                 continue
@@ -287,7 +295,7 @@ def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:
     """Yield partitions that the broker leads that is down, and that are not called so."""
     for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
         for place, said in rows.items():
-            led = group.machine.cluster.leader_of(*place) == DOWN and group.parts[place].exists
+            led = group.machine.leader_of(place) == DOWN and group.parts[place].exists
             # The coordinator of a share group reports what is not done by itself.
             led = led and not (group.share and said == ("idle", "ok"))
             if led and said[0] != "unleadered":
@@ -302,8 +310,11 @@ def _kind(place: TopicPartition) -> str:
     return f"{place.topic.rpartition('-')[2]}-{place.partition}"
 
 
-def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Iterator[Fault]:
-    """Two commands that look at the same state may say unknown, and never something else than the other."""
+def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later: bool) -> Iterator[Fault]:
+    """Two commands that look at the same state may say unknown, and never something else than the other.
+
+    Where one looks `later` than the other, a status may have followed on the other one meanwhile.
+    """
     pairs = (
         ("describe", found.described, "lag", found.lagged),
         ("doctor", found.said, "describe", found.described),
@@ -320,7 +331,8 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Itera
             history = one == "doctor" and (b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
             history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
-            if a != b and not history:
+            passed = later and {a, b} <= truth.statuses.get(place, frozenset())
+            if a != b and not history and not passed:
                 yield Fault("commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}")
     if asked.visibility != "all":
         if found.over == "ok" and truth.work:
@@ -354,12 +366,16 @@ def _works(truth: Truth) -> str:
     return f"records wait in {sorted(map(_kind, truth.work)) or 'none'}"
 
 
-def _knocked_out(found: Answers, full: Answers, asked: Asked) -> Iterator[Fault]:
-    """Seeing less leaves a status, or makes it unknown; never a verdict more certain."""
+def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None) -> Iterator[Fault]:
+    """Seeing less leaves a status, or makes it unknown; never a verdict more certain.
+
+    Where time passed since the full look, what is true `now` may be said as well.
+    """
     label = asked.visibility if asked.visibility != "all" else f"clock {asked.clock}"
     if found.doctor is not None and full.doctor is not None:
         less, more = found.doctor["verdict"], full.doctor["verdict"]
-        if less not in (more, UNKNOWN):
+        passed = now is not None and now.sick in (None, less == "sick")
+        if less not in (more, UNKNOWN) and not passed:
             errors = sorted(e["code"] for e in found.doctor["findings"] if e["severity"] == "error")
             yield Fault("knock-out", f"without {label}: {less} {errors}, with it {more}")
         if less == UNKNOWN and not found.doctor["skipped"]:
@@ -377,7 +393,8 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked) -> Iterator[Fault]
                 )
             if was is not None and was[0] == "recreated" and asked.visibility == "history":
                 continue  # the verdict is unknown, and nothing else shows that a topic was made again
-            if was is not None and said != was and said[1] != UNKNOWN:
+            passed = now is not None and said in now.statuses.get(place, ())
+            if was is not None and said != was and said[1] != UNKNOWN and not passed:
                 yield Fault(
                     "knock-out",
                     f"{command} without {label}: {_kind(place)} is {'/'.join(said)}, with it {'/'.join(was)}",

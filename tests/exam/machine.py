@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import TypeVar, cast
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.log.interface import Log
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -131,6 +131,21 @@ class Machine:
         wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
         answer = self.transport.request(0, CreateTopicsRequest(topics=(wanted,)))
         assert [each.error_code for each in answer.topics] == [0], answer  # type: ignore[attr-defined]
+
+    def delete_topic(self, name: str) -> None:
+        self.cluster.delete_topic(name)
+
+    def add_partitions(self, topic: str, to: int) -> None:
+        self.cluster.add_partitions(topic, to)
+
+    def delete_before(self, place: TopicPartition, offset: int) -> None:
+        self.log(*place).delete_before(offset)
+
+    def leader_of(self, place: TopicPartition) -> int:
+        return self.cluster.leader_of(*place)
+
+    def configure_group(self, group: str, config: Mapping[str, str]) -> None:
+        self.cluster.configure_group(group, config)
 
     def log(self, topic: str, partition: int) -> Log:
         found = self.cluster.log(topic, partition)

@@ -41,11 +41,30 @@ from .states import State
 
 POLL_MS = 300_000
 STATIC_SESSION_MS = 1_800_000
-JOINED_MS, BASE_MS, FED_MS = 1_800_000, 1_750_000, 300_000
-"""How long ago the members joined, the first records were written, and the feed began."""
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000}
 Place = TopicPartition
+
+
+@dataclass(frozen=True)
+class Ago:
+    """How long before the commands look what every state has happened, in milliseconds."""
+
+    committed: int = 6_000_000
+    """What a tool committed long before."""
+    joined: int = 1_800_000
+    base: int = 1_750_000
+    """The first records."""
+    fed: int = 300_000
+    stuck: int = 200_000
+    full: int = 600_000
+    rebalance: int = 2_000
+    unrest: int = 200_000
+    every: int = 40_000
+    """Members come and go four times, this far apart."""
+    stays: int = 15_000
+    control: int = 30_000
+    """The last records before only control records are left, so long before the rest goes wrong."""
 
 
 class Entry(NamedTuple):
@@ -112,6 +131,8 @@ class Member:
 class Group:
     """One state on its way: members, partitions, and what they do."""
 
+    ago = Ago()
+
     def __init__(self, machine: Machine, state: State, name: str) -> None:
         self.machine, self.state, self.name = machine, state, name
         self.by = Random(state.seed)
@@ -123,6 +144,7 @@ class Group:
         self.outside_ms: list[int] = []
         self.ends: list[int] = []
         self.hot_ms = NOW_MS
+        self.look_ms = NOW_MS
         config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
         self._make(self.main, 2, config)
         self._make(self.side, 1, {})
@@ -133,10 +155,10 @@ class Group:
         self.subject = Place(self.main, 0)
         if state.subscription == "other-topic":
             # What a tool committed long before; nobody reads it.
-            self._at(6_000_000, lambda: self.commit(self.subject, 0, None))
+            self._at(self.ago.committed, lambda: self.commit(self.subject, 0, None))
         if state.subscription != "assign":
             self.members = self._cast()
-            self._at(JOINED_MS, self._join)
+            self._at(self.ago.joined, self._join)
         self._plan()
 
     def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
@@ -189,7 +211,7 @@ class Group:
             self._join_consumer()
 
     def _join_share(self) -> None:
-        self.machine.cluster.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
+        self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
         for number, member in enumerate(self.members):
             member.member_id = f"{self.name}-{number:022d}"[-22:]
             member.sharing = ShareMember(self.machine, self.name, member.member_id, member.topics)
@@ -377,7 +399,7 @@ class Group:
             self._owns(member, given)
 
     def _there(self, topic: str) -> bool:
-        return topic in self.machine.cluster.catalog.topics
+        return any(part.exists for place, part in self.parts.items() if place.topic == topic)
 
     def _leave(self, member: Member, *, for_now: bool = False) -> None:
         if self.classic:
@@ -402,38 +424,40 @@ class Group:
         part, now = self.parts[place], self.machine.now_ms
         if not part.exists:
             return
-        log = self.machine.log(*place)
-        records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
-        if kind == "data":
-            log.append(records, timestamp_ms=now)
-        else:
-            producer = 9_000
-            log.append(
-                records,
-                timestamp_ms=now,
-                producer_id=producer,
-                producer_epoch=0,
-                base_sequence=0,
-                transactional=True,
-            )
-            if kind != "open":
-                log.append(
-                    [end_marker_record(kind == "transactional")],
-                    timestamp_ms=now,
-                    producer_id=producer,
-                    producer_epoch=0,
-                    transactional=True,
-                    control=True,
-                )
+        self._append(place, count, kind)
         shown = "data" if kind == "transactional" else kind
         part.entries += [Entry(part.end + n, shown, now) for n in range(count)]
         part.end += count
         if kind in ("transactional", "aborted"):
             part.entries.append(Entry(part.end, "marker", now))
             part.end += 1
-        assert part.end == log.end_offset
         if (owner := self.owner(place)) is not None:
             self.machine.at(now + self.delay_ms, lambda: self._reads(owner, place))
+
+    def _append(self, place: Place, count: int, kind: str) -> None:
+        log, now = self.machine.log(*place), self.machine.now_ms
+        records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
+        if kind == "data":
+            log.append(records, timestamp_ms=now)
+            return
+        producer = 9_000
+        log.append(
+            records,
+            timestamp_ms=now,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        if kind != "open":
+            log.append(
+                [end_marker_record(kind == "transactional")],
+                timestamp_ms=now,
+                producer_id=producer,
+                producer_epoch=0,
+                transactional=True,
+                control=True,
+            )
 
     def _reads(self, member: Member, place: Place) -> None:
         """Commit what can be read, if the member still does."""
@@ -485,6 +509,9 @@ class Group:
         if member is not None and code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             return  # it commits again with its next poll
         assert code == 0, answer
+        self._committed(part, offset, member)
+
+    def _committed(self, part: Part, offset: int, member: Member | None) -> None:
         written = max((e.ms for e in part.entries if e.offset < offset), default=self.machine.now_ms)
         part.commits.append(Commit(offset, self.machine.now_ms, written, member is not None))
         part.rebuilt = False
@@ -496,11 +523,11 @@ class Group:
     def _plan(self) -> None:
         state = self.state
         for place in self.parts:
-            self._at(BASE_MS, lambda place=place: self.produce(place, BASE))  # type: ignore[misc]
+            self._at(self.ago.base, lambda place=place: self.produce(place, BASE))  # type: ignore[misc]
         if state.others == "busy":
             for place in self.parts:
                 if place != self.subject:
-                    self._feed(place, FED_MS, 0)
+                    self._feed(place, self.ago.fed, 0)
         self._log()
         self._owner()
         if state.subscription == "assign":
@@ -526,7 +553,7 @@ class Group:
         many = 10 if self.state.owner == "slow" else 1
         match self.state.log:
             case "growing" | "trimmed" | "emptied" | "grown":
-                self._feed(subject, FED_MS, 0, many)
+                self._feed(subject, self.ago.fed, 0, many)
             case "bursts":
                 self._at(since + 1_000, lambda: self.produce(subject, 50))
             case "compacted":
@@ -534,7 +561,7 @@ class Group:
                     self._at(since - ago, lambda: self.produce(subject, 10))
                 self._at(since - 10, lambda: self._compact(20))
             case "control-only":
-                self._at(since + 30_000, lambda: self.produce(subject, 5, "transactional"))
+                self._at(since + self.ago.control, lambda: self.produce(subject, 5, "transactional"))
             case "open":
                 self._at(since, lambda: self.produce(subject, 5, "open"))
             case "aborted":
@@ -554,7 +581,7 @@ class Group:
         if not part.exists:
             return
         to = part.end if more is None else min((part.committed or 0) + more, part.end)
-        self.machine.log(*self.subject).delete_before(to)
+        self.machine.delete_before(self.subject, to)
         part.start = max(part.start, to)
 
     def _compact(self, first: int) -> None:
@@ -572,7 +599,7 @@ class Group:
         ]
 
     def _grow(self) -> None:
-        self.machine.cluster.add_partitions(self.main, 3)
+        self.machine.add_partitions(self.main, 3)
         place = Place(self.main, 2)
         self.parts[place] = Part(place)
         if not self.classic and self.members:
@@ -580,7 +607,7 @@ class Group:
         self.produce(place, 10)
 
     def _delete(self) -> None:
-        self.machine.cluster.delete_topic(self.main)
+        self.machine.delete_topic(self.main)
         for place in self.parts:
             if place.topic == self.main:
                 self.parts[place] = Part(place, exists=False)
@@ -668,8 +695,8 @@ class Group:
                 if part.exists and part.readable(part.committed or 0):
                     self.commit(place, part.readable(0)[-1].offset + 1, None)
 
-        for ago in range(BASE_MS - 5_000, until_ms, -5_000):
-            if ago < FED_MS or ago > BASE_MS - 20_000:
+        for ago in range(self.ago.base - 5_000, until_ms, -5_000):
+            if ago < self.ago.fed or ago > self.ago.base - 20_000:
                 self._at(ago, reads)
 
     def _one_outside(self) -> None:
@@ -699,15 +726,14 @@ class Group:
         """Members that come and go, or a rebalance that goes on while the commands look."""
         membership = self.state.membership
         if membership in ("rebalance", "stuck", "full"):
-            self._at({"rebalance": 2_000, "stuck": 200_000, "full": 600_000}[membership], self._third)
+            self._at(getattr(self.ago, membership), self._third)
             return
-        if membership == "shared-id":
-            for round_ in range(4):
-                self._at(200_000 - round_ * 40_000, self._taken_over)
-            return
-        for round_ in range(4):
-            self._at(200_000 - round_ * 40_000, self._third)
-            self._at(200_000 - round_ * 40_000 - 15_000, self._third_goes)
+        for ago in range(self.ago.unrest, self.ago.unrest - 4 * self.ago.every, -self.ago.every):
+            if membership == "shared-id":
+                self._at(ago, self._taken_over)
+            else:
+                self._at(ago, self._third)
+                self._at(ago - self.ago.stays, self._third_goes)
 
     def _taken_over(self) -> None:
         """Another process joins with the instance id of the first member, which is fenced."""

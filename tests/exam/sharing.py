@@ -42,7 +42,7 @@ class ShareMember:
 
     def read(self, place: TopicPartition) -> dict[TopicPartition, int]:
         """Accept all records that a fetch brings; return the last one's offset by partition."""
-        node = self.machine.cluster.leader_of(*place)
+        node = self.machine.leader_of(place)
         wanted = fetching.FetchTopic(
             topic_id=self.machine.topic_id(place.topic),
             partitions=(fetching.FetchPartition(partition_index=place.partition),),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kgroup.domain import TopicPartition
 
-from .machine import FULL, NOW_MS
+from .machine import FULL
 from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
@@ -42,8 +43,20 @@ class Truth:
         return True if must else None if may else False
 
 
+def truth_over(group: Group, moments: Sequence[int]) -> Truth:
+    """What is true at one of these moments, while nothing happened but that time passed."""
+    found = []
+    for group.look_ms in moments:
+        found.append(truth_of(group))
+    statuses = {
+        place: frozenset().union(*(each.statuses[place] for each in found)) for place in found[0].statuses
+    }
+    waits = frozenset[TopicPartition]().union(*(each.waits for each in found))
+    return replace(found[-1], statuses=statuses, waits=waits)
+
+
 def truth_of(group: Group) -> Truth:
-    """What is true now."""
+    """What is true at the moment of the look."""
     places = {p: part for p, part in group.parts.items() if _in_scope(group, part)}
     waits, work = set(), set()
     statuses = {}
@@ -53,7 +66,7 @@ def truth_of(group: Group) -> Truth:
         waiting = part.readable(part.committed if part.committed is not None else part.start)
         if part.exists and (waiting or part.stable < part.end):
             work.add(place)
-        if part.exists and waiting and NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
+        if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
     # A classic group that rebalances is stuck only by a second look, after a while.
     error = group.moving and group.state.membership == "stuck" and not group.classic
@@ -101,7 +114,9 @@ def _status(group: Group, part: Part) -> list[Said]:
     if first == part.end or (not waiting and part.stable == part.end):
         return [("idle", "ok")]
     if not waiting:
-        opened = NOW_MS - next(e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable)
+        opened = group.look_ms - next(
+            e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable
+        )
         return [("held-back", weight) for weight in _around(opened, OPEN_MS, "info", "error")]
     return _of_owner(group, part)
 
@@ -135,8 +150,11 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     if owner is None:
         if any(subscribes(group, m, part.place.topic) for m in group.members):
             return [("unread", "error")]
-        read = [c for c in part.commits if c.member and c.ms > NOW_MS - 3_600_000]
-        return [("unsubscribed", "warn" if read else "info")]
+        late = [c for c in part.commits if c.ms > group.look_ms - 3_600_000]
+        if late and not any(c.member for c in late):
+            # The log does not say whether a tool committed, or a reader with assign().
+            return [("unsubscribed", "info"), ("unsubscribed", "warn")]
+        return [("unsubscribed", "warn" if late else "info")]
     if owner.left:
         return [("absent", "warn")]
     if committed is None:
@@ -144,7 +162,7 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
         came = [e.ms for e in waiting if e.ms > since]
         if not came:
             return [("not-begun", "info")]
-        return [("not-begun", w) for w in _around(NOW_MS - came[0], POLL_MS, "info", "error")]
+        return [("not-begun", w) for w in _around(group.look_ms - came[0], POLL_MS, "info", "error")]
     return _of_reader(group, part)
 
 
@@ -155,12 +173,12 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     if owner is None or committed is None:
         return []
     waiting = part.readable(committed)
-    waited = NOW_MS - waiting[0].ms
+    waited = group.look_ms - waiting[0].ms
     since = max(
         part.commits[-1].ms, max(owner.got_ms.values()) if group.classic else owner.got_ms[part.place]
     )
     began = max(since, waiting[0].ms)
-    alone = NOW_MS - began
+    alone = group.look_ms - began
     rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
     newest = max((p.commits[-1].ms for p in rest if group.owner(p.place) is not None), default=-1)
     delays = [p.commits[-1].ms - p.commits[-1].written_ms for p in (*rest, part)]
@@ -221,7 +239,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
     idle = any(m.regex is not None and not m.owned for m in group.members)
     if state.subscription == "pattern-of-nothing" and not group.classic and idle:
         found.append(frozenset({"KG122"}))
-    late = [ms for ms in group.outside_ms if ms > NOW_MS - 3_600_000]
+    late = [ms for ms in group.outside_ms if ms > group.look_ms - 3_600_000]
     if len(late) > 1 and late[-1] - late[0] > 10_000:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:

@@ -26,6 +26,8 @@ class Service:
         if op == "start":
             self.members[request["name"]] = self._client(request).Consumer(request)
             return None
+        if op == "states":
+            return {name: member.state() for name, member in list(self.members.items())}
         member = self.members[request["name"]]
         if op == "state":
             return member.state()

@@ -50,6 +50,7 @@ class Consumer(Member):
         if request["instance"]:
             config["group.instance.id"] = request["instance"]
         config |= request["config"]
+        self.poll_s = config.pop("poll_s", POLL_S)
         if token := config.pop("token", None):
             config["oauth_cb"] = lambda _: (token, time.time() + 3600)
         self.consumer = Rdkafka(config)
@@ -66,7 +67,7 @@ class Consumer(Member):
         self.note("assigned", partitions)
 
     def poll(self) -> None:
-        for message in self.consumer.consume(_POLL_BATCH, POLL_S):
+        for message in self.consumer.consume(_POLL_BATCH, self.poll_s):
             error = message.error()
             if error is None:
                 row = (message.topic(), message.partition(), message.offset(), message.value().decode())

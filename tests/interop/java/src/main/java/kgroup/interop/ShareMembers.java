@@ -10,6 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Members of share groups that acknowledge each record as they are told to. */
@@ -25,6 +26,8 @@ final class ShareMembers {
                 return null;
             case "share.poll":
                 return poll(name, Duration.ofMillis(request.get("ms").asLong()));
+            case "share.read":
+                return read(members.get(name), Duration.ofMillis(request.get("ms").asLong()));
             case "share.acknowledge":
                 return acknowledge(name, request);
             case "share.close":
@@ -45,7 +48,9 @@ final class ShareMembers {
                 "share.acknowledgement.mode", "explicit");
         KafkaShareConsumer<String, String> member =
                 new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer());
-        member.subscribe(List.of(request.get("topic").asText()));
+        List<String> topics = new ArrayList<>();
+        request.path("topics").forEach(each -> topics.add(each.asText()));
+        member.subscribe(topics.isEmpty() ? List.of(request.get("topic").asText()) : topics);
         members.put(name, member);
     }
 
@@ -57,6 +62,22 @@ final class ShareMembers {
             mine.put(each.offset(), each);
             found.add(List.of(each.offset(), (long) each.deliveryCount().orElse((short) 0)));
         }
+        return found;
+    }
+
+    /** Accepts all that comes; topic, partition and offset of each partition's last record. */
+    private List<List<Object>> read(KafkaShareConsumer<String, String> member, Duration time) {
+        Map<TopicPartition, Long> last = new HashMap<>();
+        for (ConsumerRecord<String, String> each : member.poll(time)) {
+            member.acknowledge(each);
+            last.merge(new TopicPartition(each.topic(), each.partition()), each.offset(), Math::max);
+        }
+        List<List<Object>> found = new ArrayList<>();
+        member.commitSync().forEach((place, error) -> {
+            if (error.isEmpty() && last.containsKey(place.topicPartition())) {
+                found.add(List.of(place.topic(), place.partition(), last.get(place.topicPartition())));
+            }
+        });
         return found;
     }
 

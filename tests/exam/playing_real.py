@@ -1,0 +1,496 @@
+"""A state, played on a real Kafka by real clients: librdkafka's, and Kafka's own for share groups.
+
+Members of streams groups are the embedded exam's own requests, sent to the real broker: each instance of
+Kafka Streams needs a JVM of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import count
+from typing import Any
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Offset
+
+from kgroup.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from kgroup.protocol.subscription import Assignment
+from tests.interop.driver import Driver
+
+from .machine import NOW_MS, PREFIX
+from .playing import Ago, Group, Member, Part, Place
+from .real_machine import LIMIT_MS, RealMachine
+from .states import State
+from .truth import subscribes
+
+TIMES = {
+    120: Ago(
+        committed=176_000,
+        joined=173_000,
+        base=165_000,
+        fed=150_000,
+        stuck=110_000,
+        full=160_000,
+        unrest=130_000,
+        every=30_000,
+        stays=12_000,
+    ),
+    20: Ago(
+        committed=43_000,
+        joined=41_000,
+        base=33_000,
+        fed=28_000,
+        stuck=18_000,
+        full=32_000,
+        unrest=31_000,
+        every=7_000,
+        stays=3_000,
+        control=9_000,
+    ),
+}
+"""What happens when, by the longest `since` in seconds: nothing moves a real broker's time."""
+SETTLED_MS = 2_000
+"""The first records are written so long after all members have what there is."""
+SETTLING_S = 120
+LEFT_EPOCH = -2
+
+
+def unplayable(state: State, release: str, longest: int) -> str:
+    """Why a state cannot be played on a real broker; empty when it can."""
+    since = int(state.since)
+    dead = state.owner == "dead-static"
+    reasons = {
+        "nothing moves a real broker's time": since > longest,
+        "one broker: none of three can be down": state.visibility == "broker",
+        "an offset with a former topic's id is left only by a coordinator that was down": (
+            state.commits == "other-id"
+        ),
+        "without its dead member a group does not settle": (
+            dead and state.membership in ("flapping", "rebalance", "stuck")
+        ),
+        "a member that has left for now is not asked to give anything up": (
+            state.owner == "left" and state.membership in ("rebalance", "stuck")
+        ),
+        "Kafka refuses static members of streams groups until 4.4": (
+            release < "4.4" and state.protocol == "streams" and state.owner in ("dead-static", "left")
+        ),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
+
+
+class RealGroup(Group):
+    """One state on its way, with real clients: what they do, and what they own, is noted as it happens."""
+
+    machine: RealMachine  # type: ignore[assignment]
+
+    def __init__(self, machine: RealMachine, state: State, name: str, ago: Ago) -> None:
+        self.ago = ago
+        self.clients: dict[str, tuple[Driver, Member]] = {}
+        self.frozen: set[str] = set()
+        self.flying: set[Place] = set()
+        self.seen: dict[str, tuple[int, frozenset[Place]]] = {}
+        self.spoiled: list[str] = []
+        self.outsider: Consumer | None = None
+        self._starts = count()
+        super().__init__(machine, state, name)  # type: ignore[arg-type]
+
+    def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
+        super()._at(ago_ms, lambda: self._tried(act))
+
+    def _tried(self, act: Callable[[], None]) -> None:
+        """Do it; where that fails, this state does not come about, and the others do."""
+        try:
+            act()
+        except Exception as failure:
+            self.spoiled.append(f"{type(failure).__name__}: {failure}"[:300])
+
+    @property
+    def real(self) -> bool:
+        """Whether its members are real clients."""
+        return self.state.protocol != "streams"
+
+    # members
+
+    def _join(self) -> None:
+        if not self.real:
+            super()._join()
+            return
+        if self.share:
+            self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
+        for member in self.members:
+            self._open(member) if self.share else self._start(member)
+
+    def _open(self, member: Member) -> None:
+        """Start a member of a share group; it polls again and again, and accepts all that comes."""
+        member.member_id = f"{self.name}-{member.name}"
+        host = self.clients[member.member_id] = self.machine.java(), member
+        where = {"bootstrap": self.machine.kafka.bootstrap, "group": self.name, "topics": member.topics}
+        begun = host[0].begin("share.open", name=member.member_id, at_most=500, **where)
+        begun.add_done_callback(lambda done: (self._checked(done), self._poll(member)))
+
+    def _poll(self, member: Member) -> None:
+        """Poll a member once, and plan the next time."""
+        if self.machine.now_ms >= min(member.stops_ms, NOW_MS):
+            return
+
+        def done(answer: Future[Any]) -> None:
+            self._checked(answer)
+            if answer.exception() is not None:
+                return
+            for topic, number, last in answer.result():
+                part = self.parts[Place(topic, number)]
+                self._committed(part, last + 1, member)
+            self.machine.at(self.machine.now_ms + 1_000, lambda: self._poll(member))
+
+        host, _ = self.clients[member.member_id]
+        host.begin("share.read", name=member.member_id, ms=300).add_done_callback(done)
+
+    def _start(self, member: Member, role: str | None = None) -> None:
+        """Start a client; by its id the assignors of librdkafka put `a` before `b`."""
+        name = f"{self.name}-{role or member.name}-{next(self._starts)}"
+        doomed = self.state.owner == "dead-static" and member.instance is not None
+        host = self.machine.host(f"doomed-{self.state.since}" if doomed else "")
+        member.member_id = name
+        self.clients[name] = host, member
+        classic = {
+            "session.timeout.ms": LIMIT_MS,
+            "heartbeat.interval.ms": 1_500,
+            "partition.assignment.strategy": "range",
+        }
+        config = {
+            "poll_s": 0.4,
+            "fetch.wait.max.ms": 3_000,
+            "topic.metadata.refresh.interval.ms": self.by.choice([2_000, 300_000]),
+            **(classic if self.classic else {"group.remote.assignor": "range"}),
+        }
+        begun = host.begin(
+            "start",
+            client="librdkafka",
+            name=name,
+            bootstrap=self.machine.kafka.bootstrap,
+            group=self.name,
+            instance=member.instance,
+            topics=list(member.topics),
+            pattern=f"^{member.regex}" if member.regex else None,
+            protocol=self.state.protocol,
+            assignor="range",
+            session_ms=LIMIT_MS,
+            config=config,
+        )
+        begun.add_done_callback(self._checked)
+
+    def _checked(self, done: Future[Any]) -> None:
+        if (failure := done.exception()) is not None and not self.machine.ended.is_set():
+            self.spoiled.append(f"{failure}"[:200])
+
+    def noted(self, name: str, row: Mapping[str, Any]) -> None:
+        """Take from a client what it owns now."""
+        _, member = self.clients[name]
+        owned = frozenset(Place(*each) for each in row["assignment"]) & self.parts.keys()
+        if row["fatal"] and member.member_id == name and member in self.members:
+            self.spoiled.append(f"{name} ended: {row['fatal']}")
+        if self.seen.get(name) == (now := (row["rebalances"], owned)) or member.member_id != name:
+            return
+        if self.classic and row["rebalances"] != self.seen.get(name, (0, None))[0]:
+            self.rebalances.append(self.machine.now_ms)
+        self.seen[name] = now
+        fresh = owned - member.owned
+        self._owns(member, owned)
+        for place in fresh:
+            self._later(member, place)
+
+    def _later(self, member: Member, place: Place) -> None:
+        self.machine.at(self.machine.now_ms + self.delay_ms, lambda: self._reads(member, place))
+
+    @property
+    def settled(self) -> bool:
+        """Whether its members have what there is."""
+        if not self.real or not self.members:
+            return True
+        if self.share and not any(m.owned for m in self.members):
+            return False
+        wanted = {p for p in self.parts if any(subscribes(self, m, p.topic) for m in self.members)}
+        owned = [p for m in self.members for p in m.owned]
+        if self.share:
+            return set(owned) == wanted
+        several = len({m.topics for m in self.members}) == 1 and len(wanted) >= len(self.members)
+        return sorted(owned) == sorted(wanted) and (not several or all(m.owned for m in self.members))
+
+    def _settle(self) -> None:
+        """Members of streams groups beat until the broker has assigned, which takes it a moment."""
+        if self.real:
+            return
+        super()._settle()
+        self.machine.at(self.machine.now_ms + 500, lambda: self._tried(super(RealGroup, self)._settle))
+
+    def _leave(self, member: Member, *, for_now: bool = False) -> None:
+        if not self.real:
+            super()._leave(member, for_now=for_now)
+            return
+        name = member.member_id
+        host, _ = self.clients[name]
+        if self.share:  # after the poll that may be under way
+            close = partial(host.begin, "share.close", name=name)
+            self.machine.at(self.machine.now_ms + 2_000, lambda: close().add_done_callback(self._checked))
+        else:
+            host.begin("close", name=name, leave=None).add_done_callback(self._checked)
+        if for_now:
+            member.left = True
+            return
+        member.owned, member.stops_ms = frozenset(), self.machine.now_ms
+        self.members = [m for m in self.members if m is not member]
+
+    def _stop(self) -> None:
+        super()._stop()
+        if not self.real:
+            return
+        for member in self.members if self.share else ():
+            if self.subject in member.owned:
+                member.stops_ms = self.machine.now_ms
+        stopped = [m for m in self.members if m.stops_ms <= self.machine.now_ms]
+        if self.state.owner == "dead-static":
+            for member in self.members:
+                if member.instance is not None:
+                    member.stops_ms = self.machine.now_ms
+                    self.frozen.add(member.member_id)
+            self.machine.kill(f"doomed-{self.state.since}")
+        elif not self.share and self.state.owner == "hung" and self.state.membership in ("stable", "full"):
+            for member in stopped:
+                self._freeze(member)
+
+    def _freeze(self, member: Member) -> None:
+        """Hang between two polls; its heartbeats go on."""
+        if member.member_id not in self.frozen:
+            self.frozen.add(member.member_id)
+            host, _ = self.clients[member.member_id]
+            host.begin("freeze", name=member.member_id, seconds=3_600)
+
+    def _restart(self) -> None:
+        if not self.real:
+            super()._restart()
+            return
+        old = self.owner(self.subject)
+        if old is None:
+            return
+        self.ends.append(self.machine.now_ms)
+        at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
+        fresh.stops_ms = self.machine.now_ms
+        self._leave(old)
+        self.members.insert(at, fresh)
+        self._start(fresh)
+
+    def _taken_over(self) -> None:
+        old = next(m for m in self.members if m.instance is not None)
+        self.ends.append(self.machine.now_ms)
+        fresh = Member(old.name, old.topics, old.instance, old.regex)
+        fresh.owned, fresh.got_ms, fresh.stops_ms = old.owned, dict(old.got_ms), old.stops_ms
+        self.members[self.members.index(old)] = fresh
+        self._start(fresh)
+
+    def _third(self) -> None:
+        if not self.real:
+            super()._third()
+            return
+        if self.state.membership in ("rebalance", "stuck"):
+            # Who does not poll does not rejoin, and gives nothing up.
+            for member in self.members:
+                self._freeze(member)
+        third = Member("c", (self.side,))
+        self.members.append(third)
+        self._start(third)
+
+    def _third_goes(self) -> None:
+        if not self.real:
+            super()._third_goes()
+            return
+        self._leave(self.members[-1])
+
+    # records and commits
+
+    def _append(self, place: Place, count: int, kind: str) -> None:
+        if kind != "data":
+            transaction = partial(self.machine.transaction, place, count, kind)
+            self.machine.do(lambda: self._tried(transaction))
+            return
+        self.machine.produce(place, count)
+
+    def _reads(self, member: Member, place: Place) -> None:
+        hidden = self.share or member.member_id in self.frozen or place in self.flying
+        poison = self.state.owner == "looping" and place == self.subject and self.ends
+        if not hidden and not poison and self.machine.now_ms < NOW_MS:
+            super()._reads(member, place)
+
+    def commit(self, place: Place, offset: int, member: Member | None) -> None:
+        part = self.parts[place]
+        if member is None:
+            self.machine.do(lambda: self._tried(partial(self._commit_outside, part, offset)))
+            return
+        if not self.real:
+            super().commit(place, offset, member)
+            return
+        if place in self.flying or member.member_id in self.frozen:
+            return
+        self.flying.add(place)
+        host, _ = self.clients[member.member_id]
+
+        def done(answer: Future[Any]) -> None:
+            self.flying.discard(place)
+            if answer.exception() is None:
+                self._committed(part, offset, member)
+            else:  # a rebalance came between, or the topic is gone
+                self._later(member, place)
+
+        host.begin("commit", name=member.member_id, offsets=[[*place, offset]]).add_done_callback(done)
+
+    def _commit_outside(self, part: Part, offset: int) -> None:
+        if self.state.subscription == "assign":
+            if self.outsider is None:
+                self.outsider = self.machine.assigned(self.name, list(self.parts))
+            self.outsider.consume(100, 0)
+            self.outsider.commit(offsets=[Offset(*part.place, offset)], asynchronous=False)
+        else:
+            self.machine.commit(self.name, part.place, offset)
+        self._committed(part, offset, None)
+
+    # what happens to the log
+
+    def _compact(self, first: int) -> None:
+        """Leave it to the cleaner, which comes all the while: `cleaned` sees what it left."""
+
+    def _again(self) -> None:
+        if not self.real:
+            super()._again()
+            return
+        self.machine.create_topic(self.main, 2)
+        for number in range(2):
+            place = Place(self.main, number)
+            self.parts[place] = Part(place)
+            self.produce(place, 5)
+
+    # the look
+
+    def observed(self, state: str, members: Mapping[str, frozenset[Place]], *, moving: bool) -> None:
+        """Take from the broker who is in the group, and what each owns; the clients know it later."""
+        self.moving = moving
+        # A static member that another process takes over keeps the client id of the first.
+        members = {
+            m.member_id: members[key]
+            for m in self.members
+            for key in (m.instance, m.member_id)
+            if key in members
+        }
+        known = [m for m in self.members if m.member_id in members]
+        lost = [m.name for m in self.members if m not in known]
+        if lost and self.state.subscription != "pattern-of-nothing":
+            self.spoiled.append(f"{lost} not in the group, which is {state}")
+        self.members = known
+        if self.moving and self.classic:
+            return
+        for member in known:
+            owned = members[member.member_id] & self.parts.keys()
+            if owned != member.owned:
+                self._owns(member, owned)
+
+
+def cleaned(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Take from the compacted logs what their cleaner has left."""
+    of = [group for group in groups if group.state.log == "compacted"]
+    parts = [part for group in of for place, part in group.parts.items() if place.topic == group.main]
+    found = machine.read([part.place for part in parts]) if parts else {}
+    for part in parts:
+        part.entries = [e for e in part.entries if e.offset in found[part.place]]
+
+
+def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Ask the broker about all groups of real clients."""
+    by_name = {group.name: group for group in groups if group.real}
+    classic = [name for name, group in by_name.items() if group.classic]
+    newer = [name for name, group in by_name.items() if group.state.protocol == "consumer"]
+    for each in machine.ask(DescribeGroupsRequest(groups=tuple(classic)), DescribeGroupsResponse).groups:
+        found = {}
+        for member in each.members:
+            owned = Assignment.decode(member.member_assignment).partitions if member.member_assignment else ()
+            found[member.group_instance_id or member.client_id] = frozenset(Place(*p) for p in owned)
+        at_rest = each.group_state in ("Stable", "Empty", "Dead")
+        by_name[each.group_id].observed(each.group_state, found, moving=not at_rest)
+    asked = ConsumerGroupDescribeRequest(group_ids=tuple(newer))
+    for group in machine.ask(asked, ConsumerGroupDescribeResponse).groups:
+        there = {
+            member.instance_id or member.client_id: frozenset(
+                Place(topic.topic_name, number)
+                for topic in member.assignment.topic_partitions
+                for number in topic.partitions
+            )
+            for member in group.members
+        }
+        # One that has left for now never gets to the group's epoch.
+        moving = group.group_state in ("Assigning", "Reconciling") and any(
+            member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
+            for member in group.members
+            if member.member_epoch != LEFT_EPOCH
+        )
+        by_name[group.group_id].observed(group.group_state, there, moving=moving)
+
+
+def observe_share(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Ask the broker about share groups, in which several may read a partition."""
+    by_name = {group.name: group for group in groups if group.share}
+    asked = ShareGroupDescribeRequest(group_ids=tuple(by_name))
+    for each in machine.ask(asked, ShareGroupDescribeResponse).groups:
+        group = by_name[each.group_id]
+        for member in each.members:
+            if (known := group.clients.get(member.client_id)) is not None:
+                rows = member.assignment.topic_partitions
+                owned = frozenset(Place(t.topic_name, n) for t in rows for n in t.partitions)
+                group._owns(known[1], owned & group.parts.keys())
+
+
+def played_really(
+    machine: RealMachine, states: Sequence[State], ago: Ago, note: Callable[[str], object]
+) -> list[RealGroup]:
+    """The groups of these states on a real Kafka, when their time has come."""
+    machine.looks_at_ms = time.time() * 1000 + 2 * ago.committed
+    groups = [RealGroup(machine, state, f"{PREFIX}{number:04d}", ago) for number, state in enumerate(states)]
+    note(f"{len(groups)} groups, topics to be made")
+    machine.make_topics()
+    watching = threading.Thread(target=_watch, args=(machine, groups), daemon=True)
+    watching.start()
+    machine.looks_at_ms = time.time() * 1000 + ago.committed + 500
+    settled = ago.base + SETTLED_MS
+    machine.run(NOW_MS - settled)
+    began = time.monotonic()
+    while not all(group.settled for group in groups) and time.monotonic() - began < SETTLING_S:
+        time.sleep(0.5)
+        observe_share(machine, groups)
+    for group in groups:
+        if not group.settled:
+            owned = [[f"{p.topic[6:]}-{p.partition}" for p in sorted(m.owned)] for m in group.members]
+            group.spoiled.append(f"did not settle: {owned}")
+    machine.looks_at_ms = time.time() * 1000 + settled
+    note(f"settled after {time.monotonic() - began:.0f} s more")
+    machine.run(NOW_MS)
+    machine.rest()
+    cleaned(machine, groups)
+    observe(machine, groups)
+    return groups
+
+
+def _watch(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
+    """Ask the clients all the while what they own."""
+    by_name = {group.name: group for group in groups}
+    while not machine.ended.is_set() and machine.now_ms < NOW_MS:
+        for name, row in machine.states().items():
+            by_name[name.partition("-")[0]].noted(name, row)
+        time.sleep(0.3)
