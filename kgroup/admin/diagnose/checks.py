@@ -227,7 +227,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
-        f"producer {producer} wrote the offsets of {len(places)} partitions from "
+        f"producer {producer} wrote the offsets of {count_of(len(places), 'partition')} from "
         f"{utc(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
         for producer, places in sorted(by_producer.items())
         if places

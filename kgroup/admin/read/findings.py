@@ -143,7 +143,13 @@ def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         if m.assignment == () and not m.target_assignment and m.name not in meant
     ]
     if group.type != SHARE and group.state == STABLE and idle:
-        yield f"{len(idle)} of {len(group.known_members)} members have no partitions: {_names(idle)}", None
+        yield (
+            (
+                f"{len(idle)} of {count_of(len(group.known_members), 'member')} have no partitions: "
+                f"{_names(idle)}"
+            ),
+            None,
+        )
 
 
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -157,7 +163,10 @@ def _mixed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     static = [m for m in group.known_members if m.instance_id is not None]
     if static and len(static) < len(group.known_members):
         dynamic = [m for m in group.known_members if m.instance_id is None]
-        yield f"{len(static)} static and {len(dynamic)} dynamic members: {_names(dynamic)} dynamic", None
+        yield (
+            f"{len(static)} static and {count_of(len(dynamic), 'dynamic member')}: {_names(dynamic)} dynamic",
+            None,
+        )
 
 
 def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -212,14 +221,21 @@ def _without_readers(group: GroupDescription, topics: PartitionCounts) -> Iterat
     waiting = (group.lag_at_least or 0) - group.unreadable_lag
     if group.state == EMPTY and waiting > 0:
         least = "" if group.total_lag is not None else "at least "
-        yield f"{least}{waiting} records wait, and the group has no members", "start its consumers"
+        wait = "waits" if waiting == 1 else "wait"
+        yield (
+            f"{least}{count_of(waiting, 'record')} {wait}, and the group has no members",
+            "start its consumers",
+        )
 
 
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     classic = [m for m in group.known_members if m.protocol == CLASSIC]
     if group.type == CONSUMER and classic:
         yield (
-            f"{len(classic)} of {group.member_count} members speak the classic protocol: {_names(classic)}",
+            (
+                f"{len(classic)} of {count_of(len(group.known_members), 'member')} speak the classic "
+                f"protocol: {_names(classic)}"
+            ),
             command("upgrade watch", group.group_id),
         )
 
@@ -303,7 +319,10 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
     committed = sum(row.committed_offset is not None for row in group.offsets)
     if group.state == EMPTY and committed and group.type != SHARE:
         yield (
-            f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
+            (
+                f"no members, {count_of(committed, 'committed offset')}: they expire after "
+                f"offsets.retention.minutes"
+            ),
             f"{command('offsets export', group.group_id)} keeps a copy",
         )
 

@@ -15,7 +15,7 @@ from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
-from kgroup.domain import Document, grouped
+from kgroup.domain import Document, count_of, grouped
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
@@ -151,7 +151,7 @@ def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
     )
     errors = []
     for (look, code, message), names in groups.items():
-        more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
+        more = f" and {count_of(len(names) - 1, 'more group')}" if len(names) > 1 else ""
         hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
         errors.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
     return errors

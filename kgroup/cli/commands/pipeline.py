@@ -23,6 +23,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 from kgroup.cli.views.pipeline_rows import query_result
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import StorageError
 from kgroup.pipeline.spark.package import build_package
@@ -235,7 +236,7 @@ def query(
             rows = ask(question(table, group, at_ms, limit and limit + 1))
     more = 0 < limit < len(rows)
     if more:
-        env.note(f"there are more than {limit} rows; --limit 0 shows all")
+        env.note(f"there are more than {count_of(limit, 'row')}; --limit 0 shows all")
     result = query_result(table, query.schema, rows[:limit] if more else rows, at_ms, more)
     unknown = [] if at_ms is None else _unknown_then(store, only_group(group), at_ms)
     code = ExitCode.PARTIAL if unknown else ExitCode.OK

@@ -14,6 +14,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError
 from kgroup.simulation.play.scenario import Scenario, find
@@ -125,7 +126,7 @@ def command(
     if html is not None:
         from kgroup.simulation.play.picture import page
 
-        title = f"{chosen.name}: {size.members} members, {size.partitions} partitions"
+        title = f"{chosen.name}: {count_of(size.members, 'member')}, {count_of(size.partitions, 'partition')}"
         write_page(html, page(title, chosen.summary, results))
     rows = [{name: of for name, of in asdict(result).items() if name != "history"} for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
@@ -226,8 +227,14 @@ def _replay(env: Env, seed: int) -> ExitCode:
     violation = None if result.violation is None else str(result.violation)
     counted = result.world.brokers.counters
     accepted, refused = counted.commits_only_relaxed_check_accepted, counted.commits_both_checks_refused
-    summary = f"seed {seed}: {result.steps} steps, {result.simulated_ms / 1000:.0f} s, {result.fingerprint}"
-    commits = f"KIP-1251: {accepted} commits only the relaxed check accepted, {refused} both checks refused"
+    summary = (
+        f"seed {seed}: {count_of(result.steps, 'step')}, {result.simulated_ms / 1000:.0f} "
+        f"s, {result.fingerprint}"
+    )
+    commits = (
+        f"KIP-1251: {count_of(accepted, 'commit')} only the relaxed check accepted, "
+        f"{refused} both checks refused"
+    )
     verdict = (
         "every invariant held" if violation is None else f"VIOLATION at step {result.steps}: {violation}"
     )

@@ -12,7 +12,7 @@ from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
-from kgroup.domain import TopicPartition, first_of
+from kgroup.domain import TopicPartition, count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -53,7 +53,7 @@ def run(
         return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
     if count:
-        question = f"{plan.spec}: change {count} committed offset(s) of {names}?"
+        question = f"{plan.spec}: change {count_of(count, 'committed offset')} of {names}?"
         consent.ask(env, shown, question, grave=_grave(plan))
     done = admin.execute_offsets(plan)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
@@ -130,7 +130,7 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
         if waited.unseen:
             raise raised(waited.unseen)
         if not waited.held:
-            count = "members unknown" if waited.members is None else f"{waited.members} members"
+            count = "members unknown" if waited.members is None else count_of(waited.members, "member")
             raise Failure(
                 ExitCode.UNREACHABLE,
                 "TIMED_OUT",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.domain import MemberStatus
+from kgroup.domain import MemberStatus, count_of
 from kgroup.errors import ErrorCode
 
 STATE_STYLES: Mapping[str, str] = {
@@ -58,7 +58,7 @@ def owned_text(member: Member) -> str:
     if member.assignment is not None:
         return assignment_text(member.assignment)
     if member.raw_assignment is not None:
-        return f"unknown ({len(b64decode(member.raw_assignment))} bytes)"
+        return f"unknown ({count_of(len(b64decode(member.raw_assignment)), 'byte')})"
     return "unknown"
 
 
@@ -99,7 +99,11 @@ def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: 
         return f"lag {total}"
     if at_least is None:
         return "lag unknown"
-    why = f"{unknown} of {partitions} partitions unknown" if unknown else "not all partitions are seen"
+    why = (
+        f"{unknown} of {count_of(partitions, 'partition')} unknown"
+        if unknown
+        else "not all partitions are seen"
+    )
     return f"lag at least {at_least} ({why})"
 
 

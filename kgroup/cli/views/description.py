@@ -32,7 +32,7 @@ from kgroup.cli.output.wording import (
     tasks_text,
 )
 from kgroup.cli.views.expected import lines
-from kgroup.domain import Document, MemberStatus, TopicPartition
+from kgroup.domain import Document, MemberStatus, TopicPartition, count_of
 from kgroup.durations import iso
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -386,7 +386,7 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
             f"{row.log_end_offset}, at an open transaction: {by}"
         )
     if len(open_rows) > HELD_OPEN:
-        yield f"and {len(open_rows) - HELD_OPEN} partitions more with open transactions"
+        yield f"and {count_of(len(open_rows) - HELD_OPEN, 'partition')} more with open transactions"
 
 
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
