@@ -5,8 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kgroup.domain import NO_OFFSET, TopicPartition
-from kgroup.history.fold.events import partitions_text
+from kgroup.domain import NO_OFFSET, TopicPartition, partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, TaskSets
 from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember

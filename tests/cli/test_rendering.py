@@ -30,8 +30,9 @@ from kgroup.cli.output.tables import (
     too_narrow,
     wrapped,
 )
-from kgroup.cli.output.wording import UNKNOWN, assignment_text, of_code_name, ranges, short_member_id
+from kgroup.cli.output.wording import UNKNOWN, assignment_text, of_code_name, short_member_id
 from kgroup.cli.views.description import blocks, member_columns, member_rows, picked
+from kgroup.domain import ranges
 
 
 @pytest.mark.parametrize(

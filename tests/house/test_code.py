@@ -30,7 +30,7 @@ def test_the_formatter_has_the_last_word():
 
 PLURAL = re.compile(
     r" (?:[a-z]+ )?(?:partitions|records|members|groups|offsets|topics|rows|files|waves|consumers|commits"
-    r"|batches|times|events|rebalances|rules|settings|steps|workers|processes)\b| [a-z ]*\(s\)"
+    r"|batches|times|events|rebalances|rules|settings|steps|workers|processes|assignments)\b| [a-z ]*\(s\)"
 )
 COUNTED = ("admin", "cli", "history", "pipeline", "scenario", "simulation", "testing", "zookeeper/groups")
 NO_COUNT_OF_ONE = {

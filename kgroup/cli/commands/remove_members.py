@@ -18,8 +18,8 @@ from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
-from kgroup.domain import Document, count_of
+from kgroup.cli.output.wording import UNKNOWN, of_code_name
+from kgroup.domain import Document, count_of, ranges
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

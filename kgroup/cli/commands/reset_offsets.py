@@ -204,7 +204,8 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
         raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
     if not scoped and kind not in ("--from-file", "--to-group"):
         raise ConfigError(
-            "no option says which partitions are meant", "--all-topics for all committed, or --topic T[:0,1]"
+            "no option says which partitions are meant",
+            "--all-topics for all committed, or --topic T[:0,2-5]",
         )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WaitEmpty = Annotated[bool, option("--wait-empty", "Before --execute, wait until the groups are empty.")]
 Topics = Annotated[
-    list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
+    list[str] | None, option("--topic T[:0,2-5]", "Only this topic, or these partitions; repeatable.")
 ]
 
 Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]

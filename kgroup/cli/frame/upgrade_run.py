@@ -273,4 +273,4 @@ def _line(run: WaveRun) -> tuple[str, str]:
         for group in run.groups
         if group.moved is not None and group.remaining
     ][:3]
-    return (iso(seen) or "")[11:-1], "  ".join(parts)
+    return (iso(seen) or "")[11:], "  ".join(parts)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.domain import MemberStatus, count_of
+from kgroup.domain import MemberStatus, count_of, ranges
 from kgroup.errors import ErrorCode
 
 STATE_STYLES: Mapping[str, str] = {
@@ -31,17 +31,6 @@ STATUS_STYLES: Mapping[str, str] = {
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 # Kafka writes it URL-safe, librdkafka does not.
 _KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Return `0-2,5` for 0, 1, 2 and 5."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 UNKNOWN = "?"

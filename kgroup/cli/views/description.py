@@ -26,13 +26,12 @@ from kgroup.cli.output.wording import (
     assignment_text,
     lag_text,
     owned_text,
-    ranges,
     short_member_id,
     short_process_id,
     tasks_text,
 )
 from kgroup.cli.views.expected import lines
-from kgroup.domain import Document, MemberStatus, TopicPartition, count_of
+from kgroup.domain import Document, MemberStatus, TopicPartition, count_of, ranges
 from kgroup.durations import iso
 
 _GROUP = Column("group_id", "GROUP", wide=True)

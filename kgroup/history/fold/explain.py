@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kgroup.domain import MemberStatus, TopicPartition, count_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of, partitions_text
 from kgroup.history.fold import applications
-from kgroup.history.fold.events import Event, Kind, Unowned, partitions_text
+from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.view import CONSUMER, SHARE, RecordedMember, View
 

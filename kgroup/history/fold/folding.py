@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from kgroup.domain import TopicPartition, count_of, uuid_text
+from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
 from kgroup.history.fold.changes import report_changes
 from kgroup.history.fold.commits import Spans, rewound, transaction_ended
-from kgroup.history.fold.events import Event, Kind, partitions_text
+from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart

@@ -79,7 +79,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG107",
             classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3")),
-            "1 static and 1 dynamic members: m2 dynamic",
+            "1 static and 1 dynamic member: m2 dynamic",
         ),
         (
             "KG201",
@@ -91,7 +91,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG211",
             classic_group("g", classic_member("m", "orders:0,1,2,3", user_data=b"12345678")),
-            "1 of 1 assignments carry user data (8 B)",
+            "1 of 1 assignment carry user data (8 B)",
         ),
         (
             "KG303",
