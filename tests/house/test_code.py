@@ -67,6 +67,26 @@ def test_a_count_has_its_noun_in_the_right_number():
     assert found == [], "kgroup.domain.count_of has both numbers"
 
 
+def test_no_time_is_local():
+    """A screen of `watch` showed the operator's clock beside the brokers' times."""
+    local = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (
+            (
+                ast.unparse(node.func) in ("time.strftime", "datetime.now")
+                and len(node.args) < 2 - ("now" in node.func.attr)
+            )
+            or ast.unparse(node.func) in ("time.localtime", "time.ctime", "datetime.today")
+            or (node.func.attr == "fromtimestamp" and len(node.args) < 2)
+        )
+    ]
+    assert local == []
+
+
 def test_types_are_named_where_they_can_be():
     # Any is for what JSON, YAML and C libraries hand over; what the house makes itself has a name.
     used = {

@@ -93,7 +93,7 @@ def _online(found: Evidence) -> Iterator[Check]:
         # No other check predicts this: brokers refuse to lose an assignment's user data.
         amounts = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
         message = (
-            f"{len(carriers)}/{len(found.members)} assignments carry user data ({amounts}), "
+            f"{len(carriers)} of {count_of(len(found.members), 'assignment')} carry user data ({amounts}), "
             f"assignor {found.group.assignor}. {REFUSAL}"
         )
         hint = (

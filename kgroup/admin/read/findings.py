@@ -47,7 +47,7 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     late = grouped((m.state, m) for m in group.known_members if m.state in _LATE)
     for state, members in late.items():
         if len(members) > SHOWN:
-            yield f"{len(members)} members {_LATE[state]}: {_names(members)}", _deadlines(group)
+            yield f"{count_of(len(members), 'member')} {_LATE[state]}: {_names(members)}", _deadlines(group)
         else:
             yield from (_late(group, member) for member in members)
 
@@ -126,7 +126,7 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     remove = command("remove-members", group.group_id, options=away)
     # No request removes a member of a streams group.
     other = "wait for its session to end" if group.type == STREAMS else remove
-    who = f"{len(left)} members" if many else left[0].name
+    who = count_of(len(left), "member") if many else left[0].name
     named = f": {_names(left)}" if many else ""
     yield (
         f"{who} shut down without leaving for good: {wait} for {them}{named}",
@@ -182,7 +182,10 @@ def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iter
     hint = "distinct client.id settings distinguish them in quotas and broker logs"
     if len(shared) > SHOWN:
         ids = first_of([repr(client_id) for client_id in shared])
-        yield f"{len(shared)} client ids are shared by {sum(shared.values())} members: {ids}", hint
+        yield (
+            f"{len(shared)} client ids are shared by {count_of(sum(shared.values()), 'member')}: {ids}",
+            hint,
+        )
         return
     for client_id, count in shared.items():
         yield f"{count} members share the client id {client_id!r}", hint
@@ -317,7 +320,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
         reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
         said = [f"{place}: {at} is {at - end} beyond the end {end}" for place, (at, end) in beyond.items()]
-        every = f"{some(beyond)} have offsets beyond their ends: " if len(said) > SHOWN else ""
+        every = f"{some(beyond)}, committed beyond their ends: " if len(said) > SHOWN else ""
         yield every + first_of(said, SHOWN, "; "), hint
 
 
@@ -438,7 +441,7 @@ def some(partitions: Iterable[TopicPartition]) -> str:
         ]
         shown = [f"{topic}:{','.join(those)}" for topic, those in grouped(spans[:SPANS]).items()]
         more = f" and {count_of(len(spans) - SPANS, 'more range')}" if len(spans) > SPANS else ""
-        return f"{len(ordered)} partitions {' '.join(shown)}{more}"
+        return f"{count_of(len(ordered), 'partition')} {' '.join(shown)}{more}"
     noun = "partition" if len(ordered) == 1 else "partitions"
     return f"{noun} {' '.join(map(str, ordered))}" if ordered else "no partitions"
 

@@ -1,6 +1,6 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +13,15 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
+from kgroup.cli.output.tables import Column, Painted, Table
+from kgroup.cli.output.wording import (
+    MARKS,
+    exit_codes,
+    finding_line,
+    more_findings,
+    of_seen,
+    only_rights,
+)
 from kgroup.domain import Document, count_of, grouped
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
@@ -22,8 +29,9 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Checkup
 
-_MARKS = {"info": "·", "warn": "!", "error": "!!"}
-_WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
+_WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
+"""The verdicts, in the order in which groups are shown."""
+_STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}
 LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 
 
@@ -60,6 +68,9 @@ def command(
             "How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
+    top: Annotated[
+        int | None, option("--top N", "Only the N worst findings of each group. Not in JSON.", min=1)
+    ] = None,
     kafka: Annotated[
         str | None,
         option(
@@ -126,7 +137,7 @@ def command(
         env,
         Result(
             {"groups": [_json(checkup) for checkup in checkups]},
-            [line for n, checkup in enumerate(checkups) for line in (*([""] if n else ()), *_text(checkup))],
+            list(_blocks(checkups, top)),
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
             errors=[*unseen, *_unseen(checkups)],
@@ -170,17 +181,41 @@ def _json(checkup: "Checkup") -> Document:
     }
 
 
-def _text(checkup: "Checkup") -> Iterator[str]:
+def _blocks(checkups: "Sequence[Checkup]", top: int | None) -> Iterator[str]:
+    """Yield the groups, sick ones first; where there are several, a healthy one in one line."""
+    order = list(_WORDS)
+    brief = len(checkups) > 1
+    shown = False
+    for checkup in sorted(checkups, key=lambda checkup: order.index(checkup.verdict)):
+        if brief and checkup.healthy:
+            codes = grouped((found.severity, found.code) for found in checkup.findings)
+            noted = "".join(f"   {MARKS[severity]} {' '.join(found)}" for severity, found in codes.items())
+            yield from ([""] if shown else [])
+            yield Painted(_headline(checkup) + noted, _STYLES[checkup.verdict])
+            shown = False
+            continue
+        yield from ([""] if shown else [])
+        yield from _text(checkup, top)
+        shown = True
+
+
+def _headline(checkup: "Checkup") -> str:
     group = checkup.group
-    yield f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
+    return f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
+
+
+def _text(checkup: "Checkup", top: int | None) -> Iterator[str]:
+    yield Painted(_headline(checkup), _STYLES[checkup.verdict])
     if not checkup.findings:
         yield "nothing found" + (" in what could be examined" if checkup.unseen else "")
-    for found in checkup.findings:
-        yield f"{_MARKS[found.severity]} {found.code} {found.message}"
+    for found in checkup.findings[:top]:
+        yield finding_line(found)
         yield from (f"     {fact}" for fact in found.evidence)
         if found.hint:
             yield f"     → {found.hint}"
+    yield from more_findings(checkup.findings, top)
     if checkup.verdict == "healthy":
-        yield f"     → {line('blame', group.group_id)} names what set off its last rebalance or rewind"
+        blame = line("blame", checkup.group.group_id)
+        yield f"     → {blame} names what set off its last rebalance or rewind"
     for each in checkup.unseen:
         yield f"? could not check {each.look}: {each.message}"

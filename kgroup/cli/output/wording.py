@@ -2,11 +2,13 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
+from kgroup.cli.output.tables import Painted
 from kgroup.domain import MemberStatus, count_of, ranges
 from kgroup.errors import ErrorCode
 
@@ -31,6 +33,35 @@ STATUS_STYLES: Mapping[str, str] = {
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 # Kafka writes it URL-safe, librdkafka does not.
 _KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
+
+
+MARKS: Mapping[str, str] = {"error": "!!", "warn": "!", "info": "·"}
+"""The severities of findings, the worst first, and how text marks them."""
+_FINDING_STYLES = {"error": "red", "warn": "yellow"}
+
+
+class _Found(Protocol):
+    """A finding of a description or of a check-up."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+def finding_line(found: _Found) -> str:
+    """Return the first line of a finding."""
+    line = f"{MARKS[found.severity]} {found.code} {found.message}"
+    style = _FINDING_STYLES.get(found.severity)
+    return line if style is None else Painted(line, style)
+
+
+def more_findings(found: Sequence[_Found], top: int | None) -> Iterator[str]:
+    """Yield how many findings `--top` leaves out, if any."""
+    if top is not None and len(found) > top:
+        yield f"and {count_of(len(found) - top, 'more finding')}"
 
 
 UNKNOWN = "?"

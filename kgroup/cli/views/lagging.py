@@ -183,6 +183,8 @@ def headline(group: GroupLag) -> str:
         left = group.catches_up_in_s
         if left is not None:
             parts.append(f"caught up in {duration_text(int(left * 1000))}")
+        elif group.total_lag is not None and group.gain_per_s == 0 and group.consumed_per_s:
+            parts.append("as fast as records arrive")
         elif group.total_lag is not None:
             parts.append("does not catch up")
     return "   ".join(parts)
