@@ -1,6 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_te
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, asked, opened_input, opened_spark, opened_store
+from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
@@ -309,7 +311,9 @@ def plot(
     """
     write = drawing_for(out)
     store = opened_store(env, tables, storage_option, *(("pyspark",) if master or conf else ("duckdb",)))
-    with asked(env, store, master, conf) as ask:
+    # Spark has a bar of its own.
+    own = nullcontext() if master or conf else bar(env, "reading the tables", None)
+    with asked(env, store, master, conf) as ask, own:
         shown = draw(ask, store, group, log_ends_of(env))
     try:
         write(shown, out)

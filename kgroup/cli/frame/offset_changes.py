@@ -10,6 +10,7 @@ from kgroup.cli.env.session import begin_waiting, identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
+from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import TopicPartition, count_of, first_of
@@ -25,6 +26,10 @@ Topics = Annotated[
 
 Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]
 Create = Annotated[bool, option("--create", "Make a group that does not exist, by giving it offsets.")]
+
+
+MANY = 20
+"""Groups from which their change takes long enough for a bar."""
 
 
 def run(
@@ -55,7 +60,8 @@ def run(
     if count:
         question = f"{plan.spec}: change {count_of(count, 'committed offset')} of {names}?"
         consent.ask(env, shown, question, grave=_grave(plan))
-    done = admin.execute_offsets(plan)
+    with bar(env, "groups", len(plan.groups), least=MANY) as progress:
+        done = admin.execute_offsets(plan, progress)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
         result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))

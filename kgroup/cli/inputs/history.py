@@ -192,7 +192,8 @@ class Source:
         """Show a progress bar on a terminal for long input; None otherwise."""
         total = sum(self.sizes)
         quiet = self.env is None or self.env.quiet
-        if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+        # The size of a live log is not known.
+        if quiet or (self.sizes and total < _SHOW_PROGRESS_FROM) or not sys.stderr.isatty():
             yield None
             return
         from rich.console import Console
@@ -206,7 +207,7 @@ class Source:
 
         columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=total)
+            task = bar.add_task("", total=total or None)
             yield lambda count: bar.advance(task, count)
 
 
