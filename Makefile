@@ -138,6 +138,8 @@ incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=r
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
+	$(BIN)/python docs/states.py
+	$(BIN)/python docs/kafka_tools.py
 
 .PHONY: exam
 exam: setup ## States of groups that a program makes up, every command asked: make exam COUNT=20000 FIRST=seed

@@ -61,9 +61,7 @@ def command(
             "--kafka RELEASE", "What stands against this release of Kafka (5), of all groups or of those."
         ),
     ] = None,
-    rights: Annotated[
-        bool, option("--rights", "Which commands this principal can use here; changes nothing.")
-    ] = False,
+    rights: Annotated[bool, option("--rights", "Which commands this principal can use here.")] = False,
     for_: Annotated[
         list[str] | None,
         option("--for COMMAND", "With --rights: only these commands, and the ACLs to ask for."),

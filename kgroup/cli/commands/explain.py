@@ -44,7 +44,7 @@ def _complete(incomplete: str) -> list[str]:
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
         (
-            "kgroup explain --file orders.log -b broker:9092",
+            "kubectl logs orders-0 | kgroup explain --file - -b broker:9092",
             "and what doctor finds in its groups now",
         ),
         (

@@ -77,7 +77,7 @@ def command(
         int | None,
         option(
             "--partitions N",
-            "Partitions of __consumer_offsets; fixed once created.",
+            "Partitions of __consumer_offsets; then fixed.",
             min=1,
             max=MAX_PARTITIONS,
         ),
