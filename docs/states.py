@@ -1,4 +1,4 @@
-"""Writes the tables of docs/states.md, from the same text as `kgroup explain`; its figures are " "drawn by hand."""
+"""Writes the tables of docs/states.md from the text of `kgroup explain`; its figures are drawn by hand."""
 
 from pathlib import Path
 

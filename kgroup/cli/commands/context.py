@@ -19,7 +19,7 @@ _FORM = (
     "    bootstrap-servers: broker-1:9092,broker-2:9092",
     "    command-config: client.properties",
 )
-"""A file with one context; docs/configuration.md has the rest."""
+"""A file with one context; `kgroup docs configuration` has the rest."""
 
 
 @make("context list", examples=(("kgroup context list", "every context, the current one marked"),))

@@ -108,7 +108,7 @@ def command(
     ] = None,
     memory: Annotated[bool, option("--memory", "Keep everything in memory.")] = False,
     legacy: Annotated[
-        bool, option("--legacy", "Also serve the coordinator of the ZooKeeper era (draft for 0.9).")
+        bool, option("--legacy", "Also serve the ZooKeeper era's coordinator (for 0.9).")
     ] = False,
     legacy_port: Annotated[
         int | None, option("--legacy-port N", "Its first port; free ones by default.", min=0, max=PORTS)
