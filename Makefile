@@ -133,6 +133,8 @@ incidents: export KGROUP_INCIDENTS_HEALTHY_S = $(HEALTHY)
 incidents: toolchain builds ## Incidents with known truth, every command asked; INCIDENTS=record writes docs/incidents.md of it
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
+	$(BIN)/python docs/states.py
+	$(BIN)/python docs/kafka_tools.py
 
 given = $(if $(filter-out file undefined,$(origin $1)),$2 $($1))
 TOOLS := exam differential differential-tasks differential-patterns differential-share soak hostile outside

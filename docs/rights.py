@@ -32,7 +32,14 @@ def document() -> str:
         alike.setdefault(_cell(needs), []).append(f"`{name}`")
     rows = [f"| {', '.join(names)} | {cell} |" for cell, names in alike.items()]
     without = ", ".join(f"`{name}`" for name in sorted(WITHOUT_CLUSTER))
-    lines = ["| command | needs |", "|---|---|", *rows, "", f"No right is needed by {without}.", ""]
+    lines = [
+        "| command | needs |",
+        "|---|---|",
+        *rows,
+        "",
+        f"No right is needed by {without}; `explain` needs those of `doctor` where -b names a cluster.",
+        "",
+    ]
     return HEAD + "\n".join(lines)
 
 

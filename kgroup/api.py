@@ -28,7 +28,7 @@ from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
 from kgroup.arguments import checked, fits
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import iso
 from kgroup.errors import (
     BrokerRefused,
@@ -332,7 +332,7 @@ class Kafka:
             return f"{group}: the history cannot be read: {error.message}"
         if not events:
             return f"{group}: there is no record of it"
-        lines = [f"{group}: {len(events)} events, the last of them:"]
+        lines = [f"{group}: {count_of(len(events), 'event')}, the last of them:"]
         for each in events[-LAST_EVENTS:]:
             at = iso(each.timestamp_ms) or "time unknown,"
             lines.append(f"  {at} offset {each.offset} {each.kind}: {each.detail}")

@@ -293,6 +293,23 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[in
     return {topic: tuple(numbers) for topic, numbers in by_topic.items()}
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Return `0-2,5` for 0, 1, 2 and 5."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """Return partitions as people write them: `orders:0-3,6 pay:0`, in order; `-` for none."""
+    by_topic = numbers_by_topic(partitions)
+    return " ".join(f"{topic}:{ranges(numbers)}" for topic, numbers in by_topic.items()) or "-"
+
+
 def first_of(names: Sequence[object], most: int = 5, joint: str = ", ") -> str:
     """Return the first few names, and how many more there are."""
     return joint.join(map(str, names[:most])) + (

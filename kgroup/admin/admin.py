@@ -262,11 +262,13 @@ class Admin:
 
         return plan_undo(self._cluster, self.journal, entry_id, group_ids)
 
-    def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
+    def execute_offsets(
+        self, plan: OffsetsPlan, progress: Callable[[int], None] = lambda count: None
+    ) -> OffsetsExecution:
         """Execute a plan of offsets and record it; items of active and changed groups are refused."""
         from kgroup.admin.change.offset_changes import execute
 
-        return execute(self._cluster, self.journal, plan)
+        return execute(self._cluster, self.journal, plan, progress)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
         """Return the effect of deleting the groups: planned, not_found, or failed with the reason."""

@@ -293,7 +293,7 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     alone, others = f.now_ms - began, made.others_ms - began
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     if made.generations >= LOOPS:
-        why = f"{made.generations} generations ended at this record: {who} fails on it"
+        why = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
         return Status(PartitionStatus.STALLED, ERROR, why)
     if made.busy:
         why = f"{who} reads {made.busy} first, where older records wait"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from kgroup.domain import NO_OFFSET, TopicPartition
-from kgroup.history.fold.events import partitions_text
+from kgroup.domain import NO_OFFSET, TopicPartition, partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, TaskSets
 from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, partitions_text
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
-from kgroup.history.fold.events import partitions_text
 
 T = TypeVar("T")
 _PLACE = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*)")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pool
 
+from kgroup.domain import count_of
 from kgroup.simulation.play.chaos import run
 
 
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"seed {done.seed}, step {done.steps}: {done.violation}")
             _say(f"  replay: kgroup simulate --seed {done.seed}")
     _say(
-        f"{options.seeds} seeds, {failed} with a violation; {steps} events, "
+        f"{options.seeds} seeds, {failed} with a violation; {count_of(steps, 'event')}, "
         f"{simulated_ms / 3_600_000:.1f} simulated hours"
     )
     return 1 if failed else 0

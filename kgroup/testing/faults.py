@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kgroup.arguments import checked
+from kgroup.domain import count_of
 from kgroup.errors import FaultUnused, TimedOut
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Fault:
         control = self._serving.control
         if not self._serving.call(control.until_hit(self._set, hits, timeout_s)):
             raise TimedOut(
-                f"{self} had {self.hits} of {hits} requests in {timeout_s:g} s",
+                f"{self} had {self.hits} of {count_of(hits, 'request')} in {timeout_s:g} s",
                 "\n".join(str(each.rule.shown()) for each in self._set.rules),
             )
         return self.fired

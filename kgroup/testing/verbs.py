@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
 from kgroup.arguments import checked
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
@@ -254,7 +255,8 @@ class Verbs(Kafka):
                 self.create_topic(name, partitions)
             elif there[name] < partitions:
                 raise ConfigError(
-                    f"topic {name} has {there[name]} partitions, and the scenario needs {partitions}",
+                    f"topic {name} has {count_of(there[name], 'partition')}, and the scenario "
+                    f"needs {partitions}",
                     "omit the topic from topics=: play creates it",
                 )
         self._plays.append(play)

@@ -42,7 +42,7 @@ def test_a_rule_that_is_there_is_unchanged_and_not_taken_away_by_the_undo(
     assert kgroup(*add, "--topic", "t").code == 0
     entries = len(Journal.default().entries())
     again = kgroup(*add, "--topic", "t")
-    assert again.out.startswith("0 access rule(s) added, 1 unchanged")
+    assert again.out.startswith("0 access rules added, 1 unchanged")
     assert "undo" not in again.out
     assert len(Journal.default().entries()) == entries
     both = kgroup(*add, "--topic", "t", "--group", "g")

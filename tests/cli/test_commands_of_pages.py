@@ -60,7 +60,9 @@ CHANGES = re.compile(
 """What leaves the world another one, or needs one of its own."""
 
 ENDS = {
-    "kubectl logs orders-0 | kgroup explain --file -": 3,  # there is no such pod
+    # There is no such pod.
+    "kubectl logs orders-0 | kgroup explain --file -": 3,
+    "kubectl logs orders-0 | kgroup explain --file - -b broker:9092": 3,
     # The verdict asked for: brokers do not take this pattern.
     "kgroup regex check '(?!test).*' --offline": 8,
     # Nobody takes the posts, and the interrupted watch says so.

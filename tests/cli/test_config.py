@@ -296,6 +296,13 @@ class TestConfigFile:
             assert ran.code == ExitCode.NOT_FOUND
             assert "hint: known: dev, prod" in ran.err
 
+    def test_without_a_context_the_form_of_one_is_shown_and_it_is_right(self, config_file, kgroup):
+        """It named a file that is not there, and no form of it."""
+        first, *form = kgroup("context", "list").err.splitlines()
+        assert first.startswith("no contexts; write them into ")
+        config_file.write_text("\n".join(form))
+        assert kgroup("context", "list", "-o", "name").out == "prod\n"
+
     def test_no_context_at_all(self, kgroup):
         assert kgroup("context", "list").code == 0
         assert kgroup("context", "show").code == ExitCode.NOT_FOUND

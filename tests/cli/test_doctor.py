@@ -108,7 +108,9 @@ def test_offsets_that_a_transaction_leaves_open(on_cluster, cluster, group):
         on_cluster("doctor", group, "--patience", "1s", "-o", "json"), ExitCode.BAD_VERDICT
     )
     held = found["KG309"]
-    assert held["message"].startswith(f"offsets of {group}-1 are held open by a transaction for at least")
+    assert held["message"].startswith(
+        f"offsets of partition {group}-1 are held open by a transaction for at least"
+    )
     assert any(f"transactional id '{group}'" in fact and "Ongoing since" in fact for fact in held["evidence"])
     assert any(fact.startswith(f"producer {producer.producer_id} wrote") for fact in held["evidence"])
 
@@ -158,3 +160,40 @@ def test_several_groups_and_unknown_ones(on_cluster, cluster, group):
 def test_its_codes_are_explained(kgroup):
     out = kgroup("explain", "KG308").out
     assert "kgroup doctor GROUP" in out
+
+
+def test_of_several_groups_the_sick_come_first_and_a_healthy_one_is_one_line(on_cluster, cluster, group):
+    for name, owned in (("a-healthy", [0, 1]), ("b-sick", [0]), ("c-healthy", [0, 1])):
+        cluster.classic_group(f"{group}-{name}", group, {"i-0": owned})
+    ran = on_cluster("doctor", f"{group}-*", "--color", "always")
+    assert ran.code == ExitCode.BAD_VERDICT
+    lines = ran.out.splitlines()
+    assert lines[0] == f"\x1b[31m\x1b[1m{group}-b-sick   classic   Stable   NOT HEALTHY\x1b[0m"
+    assert any(line.startswith("\x1b[31m!! KG104") for line in lines)
+    healthy = [
+        f"\x1b[32m{group}-{name}   classic   Stable   healthy\x1b[0m" for name in ("a-healthy", "c-healthy")
+    ]
+    assert lines[-3:] == ["", *healthy]
+    groups = on_cluster("doctor", f"{group}-*", "-o", "json").document["data"]["groups"]
+    assert [each["verdict"] for each in groups] == ["healthy", "sick", "healthy"]
+
+
+def test_top_bounds_the_findings_of_doctor(on_cluster, cluster, group):
+    cluster.commit(group, group, {0: 0, 1: 9})
+    every = [line for line in on_cluster("doctor", group).out.splitlines() if line[:2] in ("!!", "! ", "· ")]
+    assert len(every) > 1
+    out = on_cluster("doctor", group, "--top", "1").out
+    assert every[0] in out and every[1] not in out
+    assert f"and {len(every) - 1} more finding" in out
+
+
+@pytest.mark.parametrize("command", ["doctor", "describe", "lag", "list"])
+def test_no_headers_leaves_the_rows_alone(on_cluster, cluster, group, command):
+    """Title lines stood between them: a script had to know which lines are rows."""
+    cluster.commit(group, group, {0: 0, 1: 9})
+    names = (f"{group}*",) if command == "list" else (group,)
+    more = ("--section", "summary,offsets,findings") if command == "describe" else ()
+    rows = on_cluster(command, *names, *more, "-o", "csv", "--no-headers").out.splitlines()
+    lines = on_cluster(command, *names, *more, "--no-headers").out.splitlines()
+    assert len(lines) == len(rows) > 0
+    assert all(group in line for line in lines)

@@ -230,3 +230,42 @@ def test_names_load_neither_patterns_nor_re2():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "FENCED_INSTANCE_ID\n[]\n"
+
+
+class TestWithACluster:
+    """`-b` shows what the cluster says now of the groups in the lines."""
+
+    def test_a_group_of_the_line_is_examined(self, on_cluster, cluster):
+        cluster.commit("explained", "orders", {0: 0})
+        ran = on_cluster("explain", JAVA.format("explained"), "-o", "json")
+        assert ran.code == ExitCode.OK, ran.err
+        jsonschema.validate(ran.document, schema_for("explain"))
+        (now,) = ran.document["data"]["now"]
+        (doctor,) = on_cluster("doctor", "explained", "-o", "json").document["data"]["groups"]
+        assert (now["group_id"], now["verdict"]) == ("explained", doctor["verdict"])
+        assert now["findings"] == doctor["findings"]
+        out = on_cluster("explain", JAVA.format("explained")).out
+        assert "\nexplained   classic   Empty   healthy\n" in out
+
+    def test_a_group_that_is_not_there_is_an_error_beside_the_meaning(self, on_cluster):
+        ran = on_cluster("explain", JAVA.format("explained-never"))
+        assert ran.code == ExitCode.NOT_FOUND
+        assert "kgroup describe explained-never" in ran.out and "does not exist" in ran.err
+
+    def test_a_glob_in_a_line_is_a_name(self, on_cluster, cluster):
+        cluster.commit("explained-2", "orders", {0: 0})
+        assert on_cluster("explain", JAVA.format("explained*")).code == ExitCode.NOT_FOUND
+
+    def test_the_meaning_is_shown_where_no_broker_answers(self, kgroup):
+        ran = kgroup("explain", JAVA.format("orders"), "-b", "127.0.0.1:1", "--timeout", "50ms")
+        assert ran.code == ExitCode.UNREACHABLE
+        assert "kgroup describe orders" in ran.out and "error: " in ran.err
+
+    def test_a_line_without_a_group_asks_nothing(self, kgroup):
+        ran = kgroup("explain", "FENCED_INSTANCE_ID", "-b", "127.0.0.1:1")
+        assert ran.code == ExitCode.OK and "the cluster was not asked" in ran.err
+
+    def test_the_environment_alone_asks_no_cluster(self, kgroup, monkeypatch):
+        monkeypatch.setenv("KGROUP_BOOTSTRAP_SERVER", "127.0.0.1:1")
+        ran = kgroup("explain", JAVA.format("orders"), "-o", "json")
+        assert ran.code == ExitCode.OK and ran.document["data"]["now"] is None

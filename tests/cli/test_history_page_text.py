@@ -71,3 +71,12 @@ def test_moments_stay_in_one_piece_at_100_columns() -> None:
     out = "\n".join(folded_lines(Table(columns, [row]), columns, True, 100, paint=False))
     assert "2026-11-22T03:55:57.584Z" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_times_of_a_page_say_utc(cluster: Client, on_cluster: Kgroup, tmp_path: Path) -> None:
+    """Its reader on call has another clock beside it."""
+    cluster.commit("page-utc", "orders", {0: 1})
+    page = tmp_path / "page.html"
+    assert on_cluster("replay-log", "page-utc", "--html", str(page)).code == 0
+    (made,) = re.findall(r"const iso=.*", page.read_text(encoding="utf-8"))
+    assert 'replace("Z"," UTC")' in made

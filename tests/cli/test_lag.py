@@ -8,8 +8,10 @@ import jsonschema
 import pytest
 from confluent_kafka import Producer
 
+from kgroup.admin.read.lag_report import GroupLag
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from kgroup.cli.views.lagging import headline
 from tests.cli.logs import append, delete_topic
 
 _numbers = itertools.count()
@@ -289,3 +291,20 @@ def test_globs(on_cluster, cluster, topic):
 @pytest.mark.parametrize("argv", [["--rate", "0"], ["--fail-above", "soon"], ["--rate", "x"]])
 def test_wrong_usage(on_cluster, argv):
     assert on_cluster("lag", "g", *argv).code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "left", "text"),
+    [
+        (100.0, 50.0, 200.0, "caught up in 3m 20s"),
+        (100.0, 99.5, None, "as fast as records arrive"),
+        (99.5, 100.0, None, "as fast as records arrive"),
+        (50.0, 100.0, None, "does not catch up"),
+        (0.0, 0.0, None, "does not catch up"),
+    ],
+)
+def test_no_time_of_catching_up_comes_out_of_noise(read, written, left, text):
+    """Two polls differ by chance: half a record per second made "caught up in 5h 33m"."""
+    group = GroupLag("g", "classic", "Stable", 10_000, None, read, written, (), lag_at_least=10_000)
+    assert group.catches_up_in_s == left
+    assert headline(group).endswith(text)

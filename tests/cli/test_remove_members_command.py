@@ -251,7 +251,7 @@ class TestQuestion:
         at_a_terminal(monkeypatch, "\n")
         ran = on_cluster("remove-members", group, "--all", "--execute")
         assert ran.code == ExitCode.REFUSED
-        assert f"remove 2 member(s) of {group}? [y/N]" in ran.err
+        assert f"remove 2 members of {group}? [y/N]" in ran.err
         assert all(f"\n{name} " in ran.err for name in ("m-0", "m-1"))
         assert (ran.out, "Add --execute" in ran.err) == ("", False)
         assert instances(cluster, group) == {"m-0", "m-1"}

@@ -6,6 +6,7 @@ import pytest
 
 from kgroup.admin.models import (
     Described,
+    Finding,
     GlobalStore,
     GroupDescription,
     Member,
@@ -30,8 +31,9 @@ from kgroup.cli.output.tables import (
     too_narrow,
     wrapped,
 )
-from kgroup.cli.output.wording import UNKNOWN, assignment_text, of_code_name, ranges, short_member_id
-from kgroup.cli.views.description import blocks, member_columns, member_rows, picked
+from kgroup.cli.output.wording import UNKNOWN, assignment_text, of_code_name, short_member_id
+from kgroup.cli.views.description import Pick, blocks, member_columns, member_rows
+from kgroup.domain import ranges
 
 
 @pytest.mark.parametrize(
@@ -124,9 +126,9 @@ def test_the_sick_member_comes_first_and_the_largest_lag_when_asked():
     rows = [
         {"state": s, "lag": lag} for s, lag in (("stable", 1), ("stable", 9), ("left", 0), ("stable", "?"))
     ]
-    assert [row["lag"] for row in picked(rows, sort="lag", top=None)] == ["?", 9, 1, 0]
-    assert [row["lag"] for row in picked(rows, sort=None, top=3)] == [0, "?", 9]
-    assert picked(rows, sort=None, top=None) == rows
+    assert [row["lag"] for row in Pick("lag")(rows)] == ["?", 9, 1, 0]
+    assert [row["lag"] for row in Pick(top=3)(rows)] == [0, "?", 9]
+    assert Pick()(rows) == rows
     told = group(member(member_id="a"), member(member_id="b", state="waiting"))
     assert [row["state"] for row in member_rows(told, "instance", short=False)] == ["waiting", "stable"]
 
@@ -320,3 +322,34 @@ def test_what_an_application_says_of_its_topology():
         ("global", "all", "source", ("rates",), ()),
         ("global", "fill", "processor", (), ("rates",)),
     ]
+
+
+TOPICS = [f"shop.payments.settlement.reconciliation.events.enriched.by-country.v{n}" for n in (1, 2)]
+LAGS = Table(
+    (Column("topic"), Column("partition", right=True), Column("lag", right=True), Column("member_id")),
+    [{"topic": name, "partition": 12, "lag": 345678, "member_id": "billing-7f9c"} for name in TOPICS],
+)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_long_topic_is_cut_in_its_middle_and_its_numbers_stay(width):
+    """It was folded over three lines, and the numbers stood beside its first part."""
+    lines = list(folded_lines(LAGS, LAGS.columns, True, width, paint=False))
+    assert len(lines) == 3 and max(map(len, lines)) <= width
+    assert all(line.startswith("shop.pay") and "12  345678  billing-7f9c" in line for line in lines[1:])
+    assert lines[1] != lines[2], "a cut that makes two topics one is none"
+
+
+def test_topics_that_a_cut_would_make_one_are_folded():
+    alike = ["a" * 40 + middle + "z" * 40 for middle in "xy"]
+    table = Table(LAGS.columns, [{**LAGS.rows[0], "topic": name} for name in alike])
+    text = "".join(folded_lines(table, table.columns, True, 60, paint=False))
+    assert "…" not in text and "x" in text and "y" in text
+
+
+def test_top_bounds_findings_the_worst_first_and_counts_the_rest():
+    found = tuple(Finding(f"KG10{n}", "error" if n == 3 else "info", f"number {n}") for n in range(5))
+    told = replace(group(member()), findings=found)
+    shown = list(blocks(told, ("findings",), "instance", short=False, pick=Pick(top=2)))
+    assert shown == ["", "!! KG103 number 3", "· KG100 number 0", "and 3 more findings"]
+    assert len(list(blocks(told, ("findings",), "instance", short=False))) == 6

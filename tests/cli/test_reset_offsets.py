@@ -472,3 +472,17 @@ class TestUndo:
         journal.path.write_text(lines[0] + "\n")
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
+
+
+def test_the_journal_names_a_few_of_many_groups_and_json_all(on_cluster, cluster):
+    """Three hundred names in one line hid the others."""
+    names = [f"journal-many-{number}" for number in range(5)]
+    for name in names:
+        cluster.commit(name, "orders", {0: 1})
+    assert (
+        on_cluster("reset-offsets", *names, "--topic", "orders:0", "--to-offset", "0", "--execute").code == 0
+    )
+    text = on_cluster("journal", "list", "journal-many-4").out
+    assert f"{', '.join(names[:3])} and 2 more" in text and names[4] not in text
+    (entry,) = on_cluster("journal", "list", "journal-many-4", "-o", "json").document["data"]["entries"]
+    assert entry["groups"] == names

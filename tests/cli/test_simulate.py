@@ -75,3 +75,39 @@ def test_a_seed_plays_nothing_but_its_own_run(kgroup, given):
     ran = kgroup("simulate", "--seed", "7", *given)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--seed replays a random run" in ran.err
+
+
+@pytest.mark.parametrize("size", ["--members", "--partitions"])
+def test_a_size_that_would_never_end_is_a_usage_error(kgroup, size):
+    ran = kgroup("simulate", size, "1000000000")
+    assert ran.code == ExitCode.USAGE and "is not in the range" in ran.err
+
+
+def test_a_size_of_a_file_is_bounded_too(kgroup, tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("members: 1000000000\nsteps: [wait: 1s]\n")
+    ran = kgroup("simulate", "--scenario", str(plan))
+    assert ran.code == ExitCode.USAGE and "is not a number from 1 to" in ran.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--port", "70000"),
+        ("--metrics", "99999"),
+        ("--brokers", "5000000"),
+        ("--partitions", "0"),
+        ("--partitions", "100000000000"),
+    ],
+)
+def test_serve_bounds_its_numbers(kgroup, wrong):
+    """--partitions 100000000000 ended with MemoryError, --brokers 5000000 not at all."""
+    ran = kgroup("serve", "--memory", *wrong)
+    assert ran.code == ExitCode.USAGE and "is not in the range" in ran.err
+
+
+def test_faults_of_a_simulation_say_that_they_are_simulated(kgroup):
+    """Its brokers' disks fail on purpose: on stderr that looked like a failure of this machine."""
+    ran = kgroup("simulate", "--seed", "3", "-o", "json")
+    assert ran.code == ExitCode.OK
+    assert ran.err.startswith("simulated: __consumer_offsets-0: nothing can be appended")

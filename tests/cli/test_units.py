@@ -109,6 +109,17 @@ def test_numbers_in_csv_and_in_a_scope_are_read_the_same():
         scope_of(["t:٣"], False)
 
 
+@pytest.mark.parametrize(("text", "numbers"), [("0", {0}), ("0-3,7", {0, 1, 2, 3, 7}), (" 1 , 2-2 ", {1, 2})])
+def test_partitions_are_numbers_and_ranges(text, numbers):
+    assert scope_of([f"t:{text}"], False).topics == {"t": numbers}
+
+
+@pytest.mark.parametrize("text", ["", "3-1", "-", "1-", "-1", "0-2147483647", "0..3"])
+def test_what_is_no_range_of_partitions_is_refused(text):
+    with pytest.raises(ConfigError, match="--topic t:"):
+        scope_of([f"t:{text}"], False)
+
+
 @pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00+02:00", "36500d"])
 def test_a_time_before_1970_is_refused(text):
     """As a number it is one of ListOffsets' sentinels, such as -1 for the end."""

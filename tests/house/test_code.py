@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,65 @@ OF_THE_MACHINE = ("/tmp/" + "ref", ".m2/" + "repository")
 def test_the_formatter_has_the_last_word():
     own = [path for path in tracked() if path.suffix == ".py"]
     assert [name_of(path) for path in own if EXCUSED.search(path.read_text(encoding="utf-8"))] == []
+
+
+PLURAL = re.compile(
+    r" (?:[a-z]+ )?(?:partitions|records|members|groups|offsets|topics|rows|files|waves|consumers|commits"
+    r"|batches|times|events|rebalances|rules|settings|steps|workers|processes|assignments)\b| [a-z ]*\(s\)"
+)
+COUNTED = ("admin", "cli", "history", "pipeline", "scenario", "simulation", "testing", "zookeeper/groups")
+NO_COUNT_OF_ONE = {
+    "of": "more than one silent member",
+    "have": "a verb",
+    "members": "a count in words",
+    "count": "more than one member that shares an id; more than one member of a generation",
+    "RECORDS": "a constant",
+    "LIMIT": "a constant",
+    "len(unknown)": "more than one",
+    "len(places)": "more than one",
+    "done": "a verb",
+    "self.file": "a name",
+    "partitions": "what was typed",
+}
+"""Values before a plural that are never a count of one, and why."""
+
+
+def test_a_count_has_its_noun_in_the_right_number():
+    """One partition was "1 partitions" in a hundred places."""
+    found = [
+        f"{name_of(path)}:{value.lineno}: {{{text}}}{follows.value[:20]}"
+        for path in modules()
+        if any(path.is_relative_to(PACKAGE / folder) for folder in COUNTED)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.JoinedStr)
+        for value, follows in pairwise(node.values)
+        if isinstance(value, ast.FormattedValue)
+        and isinstance(follows, ast.Constant)
+        and PLURAL.match(follows.value)
+        and (text := ast.unparse(value.value)) not in NO_COUNT_OF_ONE
+        and not text.startswith("count_of(")
+    ]
+    assert found == [], "kgroup.domain.count_of has both numbers"
+
+
+def test_no_time_is_local():
+    """A screen of `watch` showed the operator's clock beside the brokers' times."""
+    local = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (
+            (
+                ast.unparse(node.func) in ("time.strftime", "datetime.now")
+                and len(node.args) < 2 - ("now" in node.func.attr)
+            )
+            or ast.unparse(node.func) in ("time.localtime", "time.ctime", "datetime.today")
+            or (node.func.attr == "fromtimestamp" and len(node.args) < 2)
+        )
+    ]
+    assert local == []
 
 
 def test_types_are_named_where_they_can_be():

@@ -77,6 +77,21 @@ def test_examples_fit_80_columns(command):
     assert [line for line, comment in command.examples if max(len(line) + 2, len(comment) + 4) > 80] == []
 
 
+def test_words_that_help_lists_are_completed():
+    """`completion <TAB>` offered nothing, and its help had the three words."""
+    listed = re.compile(r"[a-z-]+(\|[a-z-]+)+")
+    for command in walk():
+        for parameter in command.params:
+            if listed.fullmatch(parameter.metavar or ""):
+                words = [
+                    item.value
+                    for item in parameter.shell_complete(
+                        command.make_context("x", [], resilient_parsing=True), ""
+                    )
+                ]
+                assert set(parameter.metavar.split("|")) <= set(words), f"{command.path} {parameter.name}"
+
+
 def test_summaries_of_subcommands_are_whole():
     """Cut ones end in three dots."""
     for entry in COMMANDS.values():

@@ -20,6 +20,8 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("requirements_coverage.py", "requirements.md"),
         ("broker_versions.py", "broker-versions.md"),
         ("incidents.py", "incidents.md"),
+        ("states.py", "states.md"),
+        ("kafka_tools.py", "kafka-tools.md"),
         ("rights.py", "rights.md"),
         ("findings.py", "findings.md"),
         ("other_tools.py", "other-tools.md"),

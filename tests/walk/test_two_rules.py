@@ -49,6 +49,9 @@ DELETED_ALONE = {
     "no_right_to_list": RIGHTS,
     "no_right_to_topics": RIGHTS,
 }
+REBALANCING = (
+    f"[Consumer clientId=c, groupId={READER}] Attempt to heartbeat failed since group is rebalancing"
+)
 LAG_UNKNOWN = {"nothing_committed": BAD, "an_undecodable_assignment": PARTIAL, "members_not_told": PARTIAL}
 NOT_HEALTHY = {"a_broker_down": PARTIAL, "an_undecodable_assignment": PARTIAL, "nothing_committed": PARTIAL}
 OF_OTHER = {"a_broker_down": LATE, "a_leaderless_offsets_partition": LATE}
@@ -120,6 +123,7 @@ COMMANDS = (
     ),
     Row(("doctor", "g-*"), {**HIDES_GROUPS, **NOT_HEALTHY, "members_not_told": PARTIAL}),
     Row(("doctor", READER), {**NO_TOPICS, **NOT_HEALTHY}),
+    Row(("explain", REBALANCING), {**NO_TOPICS, **NOT_HEALTHY}),
     Row(("doctor", "--kafka", "5"), {**HIDES_GROUPS, "an_undecodable_assignment": BAD}),
     Row(("upgrade", "plan", READER), {"an_undecodable_assignment": REFUSED}),
     Row(("upgrade", "plan", READER, "--static"), {}),
@@ -139,7 +143,7 @@ COMMANDS = (
 
 
 NOT_WALKED = {
-    "offline": {"explain", "journal list", "journal show", "schema", "completion", "config show", "simulate"}
+    "offline": {"journal list", "journal show", "schema", "completion", "config show", "simulate"}
     | {"context list", "context use", "context show", "docs", "options", "commands"},
     "asks about access rules, not about groups": {
         f"cluster acl {name}" for name in ("add", "list", "remove")

@@ -20,6 +20,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
+from kgroup.domain import count_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kgroup.security.rights import DELETE, on_group
@@ -59,7 +60,10 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
         return GroupResult(
-            group_id, ChangeStatus.FAILED, code, f"has {len(found.members)} members: would be refused"
+            group_id,
+            ChangeStatus.FAILED,
+            code,
+            f"has {count_of(len(found.members), 'member')}: would be refused",
         )
     if found.state not in (EMPTY, DEAD):
         return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")

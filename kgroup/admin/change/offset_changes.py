@@ -48,12 +48,17 @@ class OffsetsExecution:
     journal_id: str | None
 
 
-def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
+def execute(
+    cluster: ClusterView,
+    journal: Journal,
+    plan: OffsetsPlan,
+    progress: Callable[[int], None] = lambda count: None,
+) -> OffsetsExecution:
     """Execute the plan group by group, and record it.
 
     A group that has become active, or whose offsets are no longer those of the plan, is refused as a whole;
     the others are done. Offsets that were as wanted are checked too. The before-image is in the journal
-    before the first request.
+    before the first request. `progress` is called with the number of groups just done.
     """
     share = {group.group_id for group in plan.groups if group.type == SHARE}
     now = look(cluster, {item.group_id for item in plan.items if _counts(item)}, share)
@@ -90,6 +95,7 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
             changed = _change(cluster, group_id, mine, share=group_id in share)
             done += changed
             entry.results += map(_result, changed)
+            progress(1)
     return OffsetsExecution(plan, tuple(done), entry.id)
 
 

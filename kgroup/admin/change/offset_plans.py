@@ -40,7 +40,15 @@ from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.admin.shell import command, word
-from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition, first_of, grouped
+from kgroup.domain import (
+    Document,
+    MemberStatus,
+    OffsetAndMetadata,
+    TopicPartition,
+    count_of,
+    first_of,
+    grouped,
+)
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 
@@ -274,9 +282,9 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
         return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
         return None
-    count = "1 member" if group.members == 1 else f"{group.members} members"
-    if group.members is None:
-        count = "an unknown number of members"
+    count = "an unknown number of members"
+    if group.members is not None:
+        count = count_of(group.members, "member")
     hint = "stop its members first, or wait for that: --wait-empty"
     if group.away == group.members:
         remove = command("remove-members", group.group_id, options="--left-only")
@@ -453,7 +461,8 @@ def forgets(group: GroupNow) -> str:
     """Return what changing a share group's start offsets discards, which no undo restores."""
     done = "which records beyond its start offsets are acknowledged or given up (how many is not known)"
     if group.done_beyond is not None:
-        done = f"that up to {group.done_beyond} records beyond its start offsets are acknowledged or given up"
+        beyond = count_of(group.done_beyond, "record")
+        done = f"that up to {beyond} beyond its start offsets are acknowledged or given up"
     what = "how often records were delivered" if group.done_beyond == 0 else f"{done}, and delivery counts"
     again = "" if group.done_beyond == 0 else ", and those records are delivered again"
     return (

@@ -234,7 +234,11 @@ def effect_of(member: Member, heirs: int) -> str:
         )
     if count is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
-        why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not say now"
+        why = (
+            f"{count_of(size, 'byte')} that are not the consumer protocol's"
+            if size
+            else "the broker does not say now"
+        )
         partitions = f"what it runs is unknown ({why})"
         return f"removed now, {partitions}; {_REJOINS}"
     fate = "go to others" if heirs else "are left without a reader"

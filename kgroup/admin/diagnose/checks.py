@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,12 @@ from kgroup.admin.diagnose.restless import flapping, outside, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, STREAMS, Severity
-from kgroup.admin.read.findings import some
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, STREAMS, Finding, Severity
+from kgroup.admin.read.findings import beyond_end, scope_text, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
 from kgroup.admin.statuses import PartitionStatus
-from kgroup.domain import MemberStatus, count_of, first_of
+from kgroup.domain import MemberStatus, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind
 
@@ -70,7 +70,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
     commits = any(outside(facts))
-    for found in facts.group.findings:
+    for found in _described(facts):
         if found.code == "KG119" and commits:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(found.code, facts))
@@ -82,6 +82,19 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
             yield _diagnosis(code, message, hint, shown)
     for code, message, hint, shown in chain(unread(facts), expected(facts)):
         yield _diagnosis(code, message, hint, shown)
+
+
+def _described(facts: Facts) -> Iterator[Finding]:
+    """Yield the description's findings without the partitions that KG319 reports."""
+    rows = facts.group.offsets
+    rest = tuple(row for row in rows if row.status is None or row.status.name != PartitionStatus.RECREATED)
+    for found in facts.group.findings:
+        if found.code != "KG301" or len(rest) == len(rows):
+            yield found
+            continue
+        # An offset of the former topic may lie beyond the end of the new one: the same cause.
+        for message, hint in beyond_end(replace(facts.group, offsets=rest), {}):
+            yield replace(found, message=message, hint=hint)
 
 
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
@@ -228,7 +241,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
-        f"producer {producer} wrote the offsets of {len(places)} partitions from "
+        f"producer {producer} wrote the offsets of {count_of(len(places), 'partition')} from "
         f"{utc(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
         for producer, places in sorted(by_producer.items())
         if places
@@ -248,7 +261,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
     yield _diagnosis(
         "KG309",
-        f"offsets of {first_of(places, joint=' ')} are held open by a transaction for at least {age_s:.0f} s",
+        f"offsets of {some(places)} are held open by a transaction for at least {age_s:.0f} s",
         "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
         evidence,
     )
@@ -268,11 +281,15 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
             found = [(place, s.why) for place, s in rows if s.name == name and s.weight == weight]
             if found:
                 logs = count_of(len(found), "partition")
+                scope = f"{scope_text(place for place, _ in found)} --to-earliest"
                 yield Diagnosis(
                     code,
                     weight,
                     message.format(some=some(place for place, _ in found), logs=logs),
-                    hint.format(doctor=command("doctor", facts.group.group_id)),
+                    hint.format(
+                        doctor=command("doctor", facts.group.group_id),
+                        reset=command("reset-offsets", facts.group.group_id, options=scope),
+                    ),
                     tuple(f"{place}: {why}" for place, why in found[:SHOWN]),
                 )
     for weight in (ERROR, WARN):
@@ -289,7 +306,7 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     PartitionStatus.RECREATED: (
         "KG319",
         "{some}: the topic was created again after the commit",
-        "readers go on there in the new topic: once the group is empty, reset its offsets to the start",
+        "readers go on there in the new topic: once the group is empty, read it from its start: {reset}",
     ),
     PartitionStatus.NOT_BEGUN: (
         "KG306",

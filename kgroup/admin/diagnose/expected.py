@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.shell import command, list_item
-from kgroup.domain import first_of
+from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind
 
@@ -22,7 +22,7 @@ def expected(facts: Facts) -> Iterator[Expected]:
     if wanted is not None and count is not None and count < wanted:
         yield (
             TOO_FEW,
-            f"{count} of the {wanted} members that should be active are there, and no standby",
+            f"{count} of the {count_of(wanted, 'member')} that should be active are there, and no standby",
             "start more members, or set kgroup.target.group.size to how many there are",
             (f"kgroup.target.group.size is {wanted}",),
         )

@@ -19,7 +19,7 @@ from kgroup.admin.read.open_transactions import OpenTransaction, open_transactio
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
 from kgroup.admin.statuses import Unseen
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, grouped, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -202,7 +202,10 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
         # read, with their codes.
         opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
         if opaque and not each.rebalances and ASSIGNMENTS not in each.left_out:
-            what = f"what {len(opaque)} of {group.member_count} members run is not reported in a known form"
+            what = (
+                f"what {len(opaque)} of {count_of(len(group.known_members), 'member')} run is not "
+                f"reported in a known form"
+            )
             each.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
         if LAG not in each.left_out:
             each.unseen += _undecided(each)
@@ -354,7 +357,7 @@ def _again(
 
 
 def _held(facts: Facts) -> str:
-    return f"a transaction holds offsets of {len(facts.pending)} partition(s) open"
+    return f"a transaction holds offsets of {count_of(len(facts.pending), 'partition')} open"
 
 
 def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:

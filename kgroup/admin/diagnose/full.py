@@ -6,6 +6,7 @@ from kgroup.admin.diagnose.facts import SETTINGS, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
 from kgroup.admin.settings import asked_once
+from kgroup.domain import count_of
 from kgroup.errors import KgroupError
 
 LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAMS: "group.streams.max.size"}
@@ -29,7 +30,7 @@ def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     count, limit = len(facts.group.known_members), facts.max_size
     if isinstance(limit, KgroupError):
         yield (
-            f"whether more than its {count} members may join is not known: {limit.message}",
+            f"whether more than its {count_of(count, 'member')} may join is not known: {limit.message}",
             f"allow it to read {LIMITS[facts.group.type]}, or leave that out: --without {SETTINGS}",
             [],
         )
@@ -38,7 +39,7 @@ def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
         return
     setting = LIMITS[facts.group.type]
     yield (
-        f"{count} members of {setting} {limit}: the coordinator refuses any other",
+        f"{count_of(count, 'member')} of {setting} {limit}: the coordinator refuses any other",
         f"raise {setting} on the brokers, or stop a member first",
         ["whether one was rejected is unknown, because a rejected join leaves no record"],
     )

@@ -56,7 +56,7 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
             f"a session of {session}, unless an admin had removed it (log offset {each.offset})"
         )
     if len(slow) > SHOWN:
-        evidence.append(f"and {len(slow) - SHOWN} times before")
+        evidence.append(f"and {count_of(len(slow) - SHOWN, 'time')} before")
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
         hint,

@@ -47,14 +47,15 @@ def restless(facts: Facts) -> Iterator[Found]:
     evidence = [f"the first at {utc(seen[0].timestamp_ms)}, the last at {utc(seen[-1].timestamp_ms)}"]
     evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
     if short:
-        gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
+        gone = f"{count_of(len(short), 'member')} gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
         evidence.append(f"the last of them at {utc(short[-1].timestamp_ms)}: {short[-1].cause}")
     if stormy and same:
         evidence.append(f"{same} with the same members and subscriptions")
     since = f"--since {utc(facts.since_ms)}"
     yield (
-        f"{len(seen)} rebalances within {within}" + (", and members come and go" if stormy and short else ""),
+        f"{count_of(len(seen), 'rebalance')} within {within}"
+        + (", and members come and go" if stormy and short else ""),
         f"{command('replay-log', facts.group.group_id, options=since)} shows each"
         + ("; members that keep expiring need a longer session.timeout.ms, or do not run" if short else ""),
         evidence,
@@ -102,7 +103,7 @@ def flapping(facts: Facts) -> Iterator[Found]:
     for instance_id, events in sorted(replaced.items()):
         if len(events) >= FLAPS:
             yield (
-                f"{instance_id} was taken over {len(events)} times since {utc(facts.since_ms)}",
+                f"{instance_id} was taken over {count_of(len(events), 'time')} since {utc(facts.since_ms)}",
                 "two processes share it, or one crashes and returns; kgroup explain FENCED_INSTANCE_ID",
                 [f"at {utc(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
             )

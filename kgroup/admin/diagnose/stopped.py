@@ -11,7 +11,7 @@ from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, 
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import some
 from kgroup.admin.statuses import PartitionStatus, Weight
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
         last = f"last sign at {utc(each.since_ms)}, {duration_text(each.silent_ms)} ago{limits}"
         evidence.append(f"{whereabouts(each.member)}: {last}")
     return (
-        f"{who}: {unread} records wait in {some(places)}",
+        f"{who}: {count_of(unread, 'record')} {'waits' if unread == 1 else 'wait'} in {some(places)}",
         f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
         evidence,
     )

@@ -172,6 +172,6 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         [
             f"{place}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
             f"{each.retention_ms} ({duration_text(each.retention_ms)})"
-            for place, each in sorted(dated.items())
+            for place, each in sorted(dated.items())[:SHOWN]
         ],
     )

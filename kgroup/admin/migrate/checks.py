@@ -31,7 +31,7 @@ from kgroup.admin.migrate.models import (
 from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.admin.shell import command
-from kgroup.domain import Document, first_of
+from kgroup.domain import Document, count_of, first_of
 from kgroup.protocol.embedded import connect
 from kgroup.protocol.embedded.member import CONNECT, application_of
 
@@ -81,7 +81,7 @@ def _online(found: Evidence) -> Iterator[Check]:
     yield Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
     count, most = len(found.members), found.number(CONSUMER_MAX_SIZE)
     if most is not None and count > most:
-        message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
+        message = f"{count_of(count, 'member')}, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
         sizes = {"members": count, CONSUMER_MAX_SIZE: most}
         yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", sizes)
     else:
@@ -93,7 +93,7 @@ def _online(found: Evidence) -> Iterator[Check]:
         # No other check predicts this: brokers refuse to lose an assignment's user data.
         amounts = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
         message = (
-            f"{len(carriers)}/{len(found.members)} assignments carry user data ({amounts}), "
+            f"{len(carriers)} of {count_of(len(found.members), 'assignment')} carry user data ({amounts}), "
             f"assignor {found.group.assignor}. {REFUSAL}"
         )
         hint = (
@@ -134,7 +134,7 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
         )
         return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (done,))
-    count = f"{len(classic)} of {len(group.known_members)} members"
+    count = f"{len(classic)} of {count_of(len(group.known_members), 'member')}"
     checks = [
         Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
     ]
@@ -265,7 +265,9 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
         message = f"{CONSUMER_MAX_SIZE}: {why}"
         yield Check("size", UNKNOWN, message, _unread_hint(found), evidence, found.settings_code)
     elif count < most:
-        yield Check("size", OK, f"{count} members, below {CONSUMER_MAX_SIZE}={most}", None, evidence)
+        yield Check(
+            "size", OK, f"{count_of(count, 'member')}, below {CONSUMER_MAX_SIZE}={most}", None, evidence
+        )
     elif static:
         message = (
             f"the group is full ({CONSUMER_MAX_SIZE}={most}) and a static member keeps its place while it is "
@@ -288,7 +290,7 @@ def _embedded(found: Evidence) -> Check:
     )
     given = sorted({s.assignment_version for s in found.members if s.assignment_version is not None})
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
-    count = f"{len(shown)}/{len(found.members)} members"
+    count = f"{len(shown)}/{count_of(len(found.members), 'member')}"
     if faulty and found.group.protocol_type == "consumer":
         message = f"the embedded bytes of {first_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"

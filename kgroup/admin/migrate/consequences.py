@@ -19,7 +19,7 @@ from kgroup.admin.migrate.models import (
 )
 from kgroup.admin.models import EMPTY
 from kgroup.admin.shell import command
-from kgroup.domain import first_of
+from kgroup.domain import count_of, first_of
 
 ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", "range"
 DEFAULT_SESSIONS = frozenset({45_000, 10_000})
@@ -88,7 +88,9 @@ def _client_software(found: Evidence) -> Check:
     if not software:
         message = f"unknown: no request shows which client a member runs; {needs}"
     else:
-        counts = ", ".join(f"{name} ({count} of {len(ids)} members)" for name, count in software.items())
+        counts = ", ".join(
+            f"{name} ({count} of {count_of(len(ids), 'member')})" for name, count in software.items()
+        )
         message = f"by default client ids: {counts}; {needs}"
     return Check("client_software", INFO, message, None, evidence)
 
@@ -139,7 +141,7 @@ def _static_ids(found: Evidence) -> Check:
         message = "none: each restart of the roll moves partitions (leave, then join)"
         return Check("static_ids", INFO, message, None, evidence)
     if len(static) < len(found.members):
-        share = f"{len(static)} of {len(found.members)} members"
+        share = f"{len(static)} of {count_of(len(found.members), 'member')}"
         message = f"{share} are static; restarts of the others move partitions"
         return Check("static_ids", INFO, message, None, evidence)
     message = (

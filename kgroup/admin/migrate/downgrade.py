@@ -23,6 +23,7 @@ from kgroup.admin.migrate.models import (
 from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, EMPTY, LEFT_FOR_NOW
 from kgroup.admin.shell import command
+from kgroup.domain import count_of
 
 MAX_SIZE = "group.max.size"
 MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
@@ -75,14 +76,14 @@ def _online(found: Evidence) -> Iterator[Check]:
         why = found.settings_error or "the broker does not report it"
         yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, found.settings_code)
     elif count > most:
-        message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"
+        message = f"{count_of(count, 'member')}, {MAX_SIZE}={most}: the group stays a consumer group"
         yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)
     elif count >= room and any(member.instance_id for member in members):
         message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
         hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
         yield Check("size", BLOCK, message, hint, sizes)
     else:
-        yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, sizes)
+        yield Check("size", OK, f"{count_of(count, 'member')}, {MAX_SIZE}={most}", None, sizes)
     away = [member.name for member in members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
@@ -92,7 +93,8 @@ def _online(found: Evidence) -> Iterator[Check]:
     classic = [member.name for member in members if member.protocol == CLASSIC]
     evidence = {"members": len(members), "classic": classic}
     message = (
-        f"{len(classic)} of {len(members)} members speak the classic protocol; the last of the others to go "
+        f"{len(classic)} of {count_of(len(members), 'member')} speak the classic protocol; the "
+        f"last of the others to go "
         "converts the group, so one classic member must be there before"
     )
     if len(members) == 1 and not classic and not members[0].instance_id:

@@ -20,7 +20,7 @@ from kgroup.admin.read.describe import one_group
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.refusals import check, refused
 from kgroup.admin.shell import command
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import TopicPartition, count_of, uuid_text
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
@@ -122,8 +122,9 @@ def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Co
     if group.type == target_of(direction):
         raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
     if group.state != EMPTY or group.known_members:
+        members = "members unknown" if group.members is None else count_of(len(group.members), "member")
         raise SafetyRefused(
-            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
+            f"{group.group_id} is {group.state}, {members}: only empty groups convert",
             f"roll its clients: {command(f'{direction} execute', group.group_id)}",
         )
     return _offsets(cluster, group_id)

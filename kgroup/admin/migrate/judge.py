@@ -40,7 +40,9 @@ def _moved(last: GroupDescription) -> RuleCheck:
     behind = [member.name for member in last.members if member.protocol != CONSUMER]
     if last.type != CONSUMER or behind:
         which = f": {first_of(behind)}" if behind else ""
-        return RuleCheck("moved", BAD, f"it is a {last.type} group with {len(behind)} classic members{which}")
+        return RuleCheck(
+            "moved", BAD, f"it is a {last.type} group with {count_of(len(behind), 'classic member')}{which}"
+        )
     return RuleCheck("moved", OK, f"{count_of(len(last.members), 'member')}, all with the consumer protocol")
 
 
@@ -49,7 +51,7 @@ def _members(most: int | None, group: GroupRun, last: GroupDescription) -> RuleC
         return RuleCheck("fewer_members", NOT_JUDGED, "the rule is null")
     if group.members_before is None or last.members is None:
         return RuleCheck("fewer_members", UNKNOWN, "how many members there are, or were, is unknown")
-    message = f"{len(last.members)} members, {group.members_before} before the wave"
+    message = f"{count_of(len(last.members), 'member')}, {group.members_before} before the wave"
     missing = group.members_before - len(last.members)
     return RuleCheck("fewer_members", BAD if missing > most else OK, message)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from kgroup.admin.migrate.models import BLOCK, DOWNGRADE, INFO, OK, UPGRADE, WARN, Check
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
 CODE = "patterns"
@@ -41,7 +41,8 @@ def _checked(pattern: str, topics: Collection[str], direction: str) -> Check:
         own = re.compile(pattern)
     except re.error:
         message = (
-            f"{pattern!r} is RE2 and matches {len(by_re2)} topics; not readable as a client's pattern here"
+            f"{pattern!r} is RE2 and matches {count_of(len(by_re2), 'topic')}; not readable "
+            f"as a client's pattern here"
         )
         return Check(CODE, INFO, message, None, evidence)
     by_client = {name for name in topics if own.fullmatch(name)}
@@ -52,4 +53,6 @@ def _checked(pattern: str, topics: Collection[str], direction: str) -> Check:
             f"{pattern!r} may match differently: RE2 wants the whole name; not alike for {', '.join(other)}"
         )
         return Check(CODE, WARN, message, "write the pattern so that it matches whole names", evidence)
-    return Check(CODE, OK, f"{pattern!r} matches the same {len(by_re2)} topics in RE2", None, evidence)
+    return Check(
+        CODE, OK, f"{pattern!r} matches the same {count_of(len(by_re2), 'topic')} in RE2", None, evidence
+    )

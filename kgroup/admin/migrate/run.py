@@ -46,7 +46,7 @@ from kgroup.admin.read.offsets import Committed
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.admin.shell import command
-from kgroup.domain import Document, first_of
+from kgroup.domain import Document, count_of, first_of
 from kgroup.errors import KgroupError, SafetyRefused
 
 CUT_OFF = "HOOK_CUT_OFF"
@@ -432,5 +432,5 @@ def _stuck(left: Sequence[Look], why: str) -> Iterator[Stop]:
                 UNKNOWN, look.group_id, f"{look.group_id} cannot be seen: {waits}", hint, "UNREACHABLE"
             )
         else:
-            moved = f"{look.moved} of {look.members} members moved"
+            moved = f"{look.moved} of {count_of(look.members, 'member')} moved"
             yield Stop(STUCK, look.group_id, f"{look.group_id}: {why}: {moved}: {waits}", hint)

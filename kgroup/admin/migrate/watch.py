@@ -28,7 +28,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.members import assignment_of, partitions_of
 from kgroup.admin.shell import command, list_item
-from kgroup.domain import MemberStatus, TopicPartition, first_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of
 from kgroup.errors import KgroupError
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
@@ -200,7 +200,7 @@ class Tracker:
                 ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
             )
         elif 0 < len(group.known_members) < self.most:
-            there = f"{len(group.known_members)} members, {self.most} were there"
+            there = f"{count_of(len(group.known_members), 'member')}, {self.most} were there"
             found.append(("fewer_members", f"{there}: a successor has not joined yet", None))
         return found
 

@@ -22,9 +22,11 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
-from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, numbers_by_topic
+from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5
+SPANS = 12
+"""Ranges of partitions that a finding names."""
 PartitionCounts = Mapping[str, int | None]
 """Partitions of each topic that was looked up; None for a topic that does not exist."""
 
@@ -42,31 +44,47 @@ def find(group: GroupDescription, topics: PartitionCounts) -> tuple[Finding, ...
 
 
 def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for member in group.known_members:
+    late = grouped((m.state, m) for m in group.known_members if m.state in _LATE)
+    for state, members in late.items():
+        if len(members) > SHOWN:
+            yield f"{count_of(len(members), 'member')} {_LATE[state]}: {_names(members)}", _deadlines(group)
+        else:
+            yield from (_late(group, member) for member in members)
+
+
+_LATE = {
+    MemberStatus.REVOKING: "have to give up partitions and have not confirmed it",
+    MemberStatus.WAITING: "wait for partitions that their previous owners have not yet given up",
+    MemberStatus.BEHIND: "have not confirmed their assignment",
+}
+"""What keeps members from their target assignment."""
+
+
+def _deadlines(group: GroupDescription) -> str:
+    return f"it has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
+
+
+def _late(group: GroupDescription, member: Member) -> Pair:
+    if member.state == MemberStatus.REVOKING:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
+        what = some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
+        return f"{_who(member)} has to give up {what} and has not confirmed it", _deadlines(group)
+    if member.state == MemberStatus.WAITING:
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
-        if member.state == MemberStatus.REVOKING:
-            what = some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
-            hint = (
-                f"it has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
-            )
-            yield f"{_who(member)} has to give up {what} and has not confirmed it", hint
-        elif member.state == MemberStatus.WAITING:
-            what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
-            holders = [
-                each
-                for each in group.known_members
-                if each is not member and not partitions_of(each.assignment).isdisjoint(missing)
-            ]
-            held = "not yet given up by the previous owner"
-            if holders:
-                held = f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
-            elif len(group.known_members) == 1:
-                held = "which no other member holds: due with one of its next heartbeats"
-            yield f"{_who(member)} waits for {what}, {held}", None
-        elif member.state == MemberStatus.BEHIND:
-            epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
-            yield f"{_who(member)} has not confirmed its assignment ({epochs})", None
+        what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
+        holders = [
+            each
+            for each in group.known_members
+            if each is not member and not partitions_of(each.assignment).isdisjoint(missing)
+        ]
+        held = "not yet given up by the previous owner"
+        if holders:
+            held = f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
+        elif len(group.known_members) == 1:
+            held = "which no other member holds: due with one of its next heartbeats"
+        return f"{_who(member)} waits for {what}, {held}", None
+    epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
+    return f"{_who(member)} has not confirmed its assignment ({epochs})", None
 
 
 def _who(member: Member) -> str:
@@ -97,17 +115,23 @@ def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
 
 
 def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for member in group.known_members:
-        if member.state == MemberStatus.LEFT:
-            held = some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
-            away = f"--instance-id {list_item(member.name)}"
-            remove = command("remove-members", group.group_id, options=away)
-            # No request removes a member of a streams group.
-            other = "wait for its session to end" if group.type == STREAMS else remove
-            yield (
-                f"{member.name} shut down without leaving for good: {held} wait for it",
-                f"bring it back, or: {other}",
-            )
+    left = [member for member in group.known_members if member.state == MemberStatus.LEFT]
+    if not left:
+        return
+    owned = (partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in left)
+    held = frozenset().union(*owned)
+    wait = f"{some(held)} {'waits' if len(held) == 1 else 'wait'}"
+    many, them = (True, "them") if len(left) > 1 else (False, "it")
+    away = "--left-only" if many else f"--instance-id {list_item(left[0].name)}"
+    remove = command("remove-members", group.group_id, options=away)
+    # No request removes a member of a streams group.
+    other = "wait for its session to end" if group.type == STREAMS else remove
+    who = count_of(len(left), "member") if many else left[0].name
+    named = f": {_names(left)}" if many else ""
+    yield (
+        f"{who} shut down without leaving for good: {wait} for {them}{named}",
+        f"bring {them} back, or: {other}",
+    )
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -143,21 +167,38 @@ def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         if m.assignment == () and not m.target_assignment and m.name not in meant
     ]
     if group.type != SHARE and group.state == STABLE and idle:
-        yield f"{len(idle)} of {len(group.known_members)} members have no partitions: {_names(idle)}", None
+        yield (
+            (
+                f"{len(idle)} of {count_of(len(group.known_members), 'member')} have no partitions: "
+                f"{_names(idle)}"
+            ),
+            None,
+        )
 
 
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for client_id, count in Counter(m.client_id for m in group.known_members).items():
-        if count > 1:
-            hint = "distinct client.id settings distinguish them in quotas and broker logs"
-            yield f"{count} members share the client id {client_id!r}", hint
+    counts = Counter(member.client_id for member in group.known_members)
+    shared = {client_id: count for client_id, count in counts.items() if count > 1}
+    hint = "distinct client.id settings distinguish them in quotas and broker logs"
+    if len(shared) > SHOWN:
+        ids = first_of([repr(client_id) for client_id in shared])
+        yield (
+            f"{len(shared)} client ids are shared by {count_of(sum(shared.values()), 'member')}: {ids}",
+            hint,
+        )
+        return
+    for client_id, count in shared.items():
+        yield f"{count} members share the client id {client_id!r}", hint
 
 
 def _mixed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     static = [m for m in group.known_members if m.instance_id is not None]
     if static and len(static) < len(group.known_members):
         dynamic = [m for m in group.known_members if m.instance_id is None]
-        yield f"{len(static)} static and {len(dynamic)} dynamic members: {_names(dynamic)} dynamic", None
+        yield (
+            f"{len(static)} static and {count_of(len(dynamic), 'dynamic member')}: {_names(dynamic)} dynamic",
+            None,
+        )
 
 
 def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -171,7 +212,7 @@ def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
     ]
     if missing:
         hint = "create the source topics; brokers create the internal ones at the next heartbeat of a member"
-        yield f"no task is assigned, these topics are missing: {', '.join(missing)}", hint
+        yield f"no task is assigned, these topics are missing: {first_of(missing)}", hint
     else:
         # KIP-1071: only a heartbeat's status names them, and only members receive it.
         hint = "the members' logs say which topics are missing or wrongly partitioned"
@@ -212,14 +253,21 @@ def _without_readers(group: GroupDescription, topics: PartitionCounts) -> Iterat
     waiting = (group.lag_at_least or 0) - group.unreadable_lag
     if group.state == EMPTY and waiting > 0:
         least = "" if group.total_lag is not None else "at least "
-        yield f"{least}{waiting} records wait, and the group has no members", "start its consumers"
+        wait = "waits" if waiting == 1 else "wait"
+        yield (
+            f"{least}{count_of(waiting, 'record')} {wait}, and the group has no members",
+            "start its consumers",
+        )
 
 
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     classic = [m for m in group.known_members if m.protocol == CLASSIC]
     if group.type == CONSUMER and classic:
         yield (
-            f"{len(classic)} of {group.member_count} members speak the classic protocol: {_names(classic)}",
+            (
+                f"{len(classic)} of {count_of(len(group.known_members), 'member')} speak the classic "
+                f"protocol: {_names(classic)}"
+            ),
             command("upgrade watch", group.group_id),
         )
 
@@ -251,12 +299,16 @@ def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
     if group.type == CLASSIC and group.assignor != STREAM_ASSIGNOR and carrying:
         sizes = ", ".join(f"{m.user_data_bytes} B" for m in carrying[:SHOWN])
         yield (
-            f"{len(carrying)} of {len(group.known_members)} assignments carry user data ({sizes})",
+            (
+                f"{len(carrying)} of {count_of(len(group.known_members), 'assignment')} carry user data "
+                f"({sizes})"
+            ),
             command("upgrade plan", group.group_id),
         )
 
 
-def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    """Yield the partitions whose committed offset lies beyond the end of their log."""
     beyond = {
         TopicPartition(row.topic, row.partition): (row.committed_offset, row.log_end_offset)
         for row in group.offsets
@@ -267,14 +319,11 @@ def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         and row.committed_offset > row.log_end_offset
     }
     if beyond:
-        listed = " ".join(
-            f"--topic {word(f'{topic}:{chr(44).join(map(str, numbers))}')}"
-            for topic, numbers in numbers_by_topic(beyond).items()
-        )
-        reset = command("reset-offsets", group.group_id, options=f"{listed} --to-earliest")
+        reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
         said = [f"{place}: {at} is {at - end} beyond the end {end}" for place, (at, end) in beyond.items()]
-        yield first_of(said, SHOWN, "; "), hint
+        every = f"{some(beyond)}, committed beyond their ends: " if len(said) > SHOWN else ""
+        yield every + first_of(said, SHOWN, "; "), hint
 
 
 def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -299,7 +348,7 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
     missing = sorted(t for t in subscribed(group) if t in topics and topics[t] is None)
     if missing:
         hint = "create them (consumers refresh every metadata.max.age.ms), or correct the subscription"
-        yield f"subscribed topics that do not exist: {' '.join(missing)}", hint
+        yield f"subscribed topics that do not exist: {first_of(missing, SHOWN, ' ')}", hint
 
 
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -307,7 +356,10 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
         return
     if committed := sum(row.committed_offset is not None for row in group.offsets):
         yield (
-            f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
+            (
+                f"no members, {count_of(committed, 'committed offset')}: they expire after "
+                f"offsets.retention.minutes"
+            ),
             f"{command('offsets export', group.group_id)} keeps a copy",
         )
 
@@ -324,7 +376,8 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
         hint = (
             "they expire offsets.retention.minutes after the last commit, unless a reader of them comes back"
         )
-        yield f"offsets are committed for topics that no member subscribes to{wait}: {' '.join(names)}", hint
+        named = first_of(names, SHOWN, " ")
+        yield f"offsets are committed for topics that no member subscribes to{wait}: {named}", hint
 
 
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -360,7 +413,7 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG121": _applications,
     "KG201": _upgrading,
     "KG211": _user_data,
-    "KG301": _beyond_end,
+    "KG301": beyond_end,
     "KG302": _gone,
     "KG303": _missing_topics,
     "KG304": _expiring,
@@ -385,10 +438,25 @@ def subscribed(group: GroupDescription) -> set[str]:
 
 
 def some(partitions: Iterable[TopicPartition]) -> str:
-    """Return the first few partitions, and how many more there are."""
+    """Return a few partitions by name, and more of them by topic and range."""
     ordered = sorted(partitions)
+    if len(ordered) > SHOWN:
+        spans = [
+            (topic, span)
+            for topic, numbers in numbers_by_topic(ordered).items()
+            for span in ranges(numbers).split(",")
+        ]
+        shown = [f"{topic}:{','.join(those)}" for topic, those in grouped(spans[:SPANS]).items()]
+        more = f" and {count_of(len(spans) - SPANS, 'more range')}" if len(spans) > SPANS else ""
+        return f"{count_of(len(ordered), 'partition')} {' '.join(shown)}{more}"
     noun = "partition" if len(ordered) == 1 else "partitions"
-    return f"{noun} {first_of(ordered, SHOWN, ' ')}" if ordered else "no partitions"
+    return f"{noun} {' '.join(map(str, ordered))}" if ordered else "no partitions"
+
+
+def scope_text(partitions: Iterable[TopicPartition]) -> str:
+    """Return the options of `reset-offsets` that name exactly these partitions."""
+    by_topic = numbers_by_topic(partitions).items()
+    return " ".join(f"--topic {word(f'{topic}:{ranges(numbers)}')}" for topic, numbers in by_topic)
 
 
 def _names(members: Sequence[Member]) -> str:

@@ -25,7 +25,7 @@ from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset,
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
-from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
+from kgroup.domain import OffsetAndMetadata, TopicPartition, count_of, place_of
 from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
@@ -240,7 +240,7 @@ def _uncommitted(
     # Nothing to read, wherever the reader begins.
     if begins >= log_end or (view is not None and view.readable(begins) is False and view.stable == log_end):
         return 0, None
-    earliest = f"earliest would read {log_end - begins} records ({begins} to {log_end})"
+    earliest = f"earliest would read {count_of(log_end - begins, 'record')} ({begins} to {log_end})"
     return None, f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
 
 

@@ -30,6 +30,8 @@ from kgroup.errors import KgroupError
 
 Ages: TypeAlias = Mapping[tuple[TopicPartition, int], Age]
 
+NOISE = 0.1
+"""The part of a rate in which two polls differ by chance: members commit at intervals, not steadily."""
 AHEAD_MS = 5_000
 """Clocks may differ by this much, and a record that just came still counts as one."""
 SOME_DONE = "some records from the start offset on are done: which one is the oldest that waits is not known"
@@ -105,11 +107,18 @@ class GroupLag:
     unreadable_lag: Annotated[int, "as in `describe`"] = 0
 
     @property
-    def catches_up_in_s(self) -> float | None:
-        """The time until the lag is gone at the rates measured; None when it does not shrink."""
-        if self.total_lag is None or self.consumed_per_s is None or self.produced_per_s is None:
+    def gain_per_s(self) -> float | None:
+        """How fast the lag shrinks (below 0: grows) at the rates measured; 0 within their noise."""
+        if self.consumed_per_s is None or self.produced_per_s is None:
             return None
         gain = self.consumed_per_s - self.produced_per_s
+        return gain if abs(gain) >= NOISE * max(self.consumed_per_s, self.produced_per_s) else 0.0
+
+    @property
+    def catches_up_in_s(self) -> float | None:
+        """The time until the lag is gone at the rates measured; None when it does not shrink beyond noise."""
+        if self.total_lag is None or (gain := self.gain_per_s) is None:
+            return None
         return 0.0 if not self.total_lag else self.total_lag / gain if gain > 0 else None
 
 

@@ -11,7 +11,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
-from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, grouped, place_of
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, count_of, grouped, place_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.list_offsets_0 import (
     ListOffsets0Partition,
@@ -230,7 +230,7 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
     return refused(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         str(partition),
-        f"the topic has only {len(topic.partitions)} partitions",
+        f"the topic has only {count_of(len(topic.partitions), 'partition')}",
     )
 
 

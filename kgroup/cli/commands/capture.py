@@ -11,7 +11,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import STOP_AFTER, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
-from kgroup.domain import SHARE_STATE_TOPIC
+from kgroup.domain import SHARE_STATE_TOPIC, count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.storage.location import Location
@@ -61,7 +61,7 @@ def command(
         recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
         reporter = Reporter(env, recording)
         if not once:
-            env.note(f"recording {len(recording.parts)} partitions into {out}; Ctrl-C ends it")
+            env.note(f"recording {count_of(len(recording.parts), 'partition')} into {out}; Ctrl-C ends it")
         upload_s = time.monotonic() + often
         try:
             while True:
@@ -185,13 +185,16 @@ class Reporter:
 
     def summary(self, out: str) -> str:
         """Return what was recorded, and what was not."""
-        text = f"{self._text()} of {len(self.recording.parts)} partitions into {out}"
+        text = f"{self._text()} of {count_of(len(self.recording.parts), 'partition')} into {out}"
         if self.unread:
             text += f"; NOT READ: {', '.join(self.unread)}"
         return text
 
     def _text(self) -> str:
-        return f"recorded {self._sum('batches')} batches, {self._sum('bytes_kept')} bytes"
+        return (
+            f"recorded {count_of(self._sum('batches'), 'batch', 'es')}, "
+            f"{count_of(self._sum('bytes_kept'), 'byte')}"
+        )
 
     def _sum(self, name: str) -> int:
         return sum(getattr(part, name) for part in self.recording.parts.values())

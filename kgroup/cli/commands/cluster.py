@@ -21,7 +21,7 @@ from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError, Unreachable
 from kgroup.log.directory import owner_of
 
@@ -155,7 +155,7 @@ def create_topic(
             topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
             entry.results.append({**made, "result": ChangeStatus.DONE})
         where = identity(admin, env)
-    text = f"{topic.name} created with {len(topic.partitions)} partition(s)   journal {entry.id}"
+    text = f"{topic.name} created with {count_of(len(topic.partitions), 'partition')}   journal {entry.id}"
     undo = "undo: none; kgroup deletes no topics"
     data = {"topic": asdict(topic), "journal_id": entry.id}
     return show(env, Result(data, (text, undo), names=[topic.name], cluster=where))

@@ -17,7 +17,7 @@ from kgroup.cli.inputs.acl_specs import Resources, Terms, filters, new_acls
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def add(
             journal_id = entry.id
     kept = [rule.words for rule in listed if rule in there]
     rows = [{**rule.words, "result": "unchanged" if rule in there else "added"} for rule in listed]
-    text = f"{len(new)} access rule(s) added, {len(kept)} unchanged"
+    text = f"{count_of(len(new), 'access rule')} added, {len(kept)} unchanged"
     text += f":   journal {journal_id}" if journal_id else ":"
     data = {"acls": [rule.words for rule in listed], "unchanged": kept, "journal_id": journal_id}
     undo = [_undo(env, "cluster acl remove", rule.words) for rule in listed if rule not in there]
@@ -190,7 +190,7 @@ def remove(
         journal_id = None
         where = identity(admin, env)
         if execute and found:
-            question = f"remove {len(found)} access rule(s)?"
+            question = f"remove {count_of(len(found), 'access rule')}?"
             back = [_undo(env, "cluster acl add", acl.words) for acl in found]
             lasting = "kgroup cannot add all of these rules again"
             grave = lasting if any(line.startswith(_NO_UNDO) for line in back) else None
@@ -211,7 +211,7 @@ def _removal(
 ) -> Result:
     done = journal_id is not None
     rows = [{**acl.words, "result": _result(acl, done, gone)} for acl in found]
-    text = f"{len(gone)} access rule(s) removed   journal {journal_id}" if done else NOT_YET
+    text = f"{count_of(len(gone), 'access rule')} removed   journal {journal_id}" if done else NOT_YET
     table = Table((*_COLUMNS, Column("result")), rows)
     data = {"acls": rows, "journal_id": journal_id}
     return Result(data, (text if found else "no such access rule", table), items="acls", cluster=where)

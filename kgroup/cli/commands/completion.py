@@ -19,7 +19,10 @@ from kgroup.errors import ConfigError
     ),
     has_json=False,
 )
-def command(env: Env, shell: Annotated[str, argument("bash|zsh|fish", "bash, zsh or fish.")]) -> ExitCode:
+def command(
+    env: Env,
+    shell: Annotated[str, argument("bash|zsh|fish", "bash, zsh or fish.", autocompletion=lambda: SHELLS)],
+) -> ExitCode:
     """Print the completion script for a shell."""
     if shell not in SHELLS:
         raise ConfigError(f"there is no completion for {shell!r}", "one of " + ", ".join(SHELLS))

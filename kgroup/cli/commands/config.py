@@ -18,6 +18,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import count_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def set_(
         late: tuple[str, ...] = ()
         if execute and needed:
             plan = _shown(group, changes, before, None, None)
-            Consent(execute, yes).ask(env, plan, f"change {len(needed)} setting(s) of {group}?")
+            Consent(execute, yes).ask(env, plan, f"change {count_of(len(needed), 'setting')} of {group}?")
             journal_id = admin.change_settings(group, needed, before.values(), reason)
             applied, late = once_applied(lambda: admin.group_settings(group), needed, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}

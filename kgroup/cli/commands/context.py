@@ -13,6 +13,14 @@ from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 
+_FORM = (
+    "contexts:",
+    "  prod:",
+    "    bootstrap-servers: broker-1:9092,broker-2:9092",
+    "    command-config: client.properties",
+)
+"""A file with one context; `kgroup docs configuration` has the rest."""
+
 
 @make("context list", examples=(("kgroup context list", "every context, the current one marked"),))
 def list_contexts(env: Env) -> ExitCode:
@@ -23,7 +31,9 @@ def list_contexts(env: Env) -> ExitCode:
         for c in sorted(config.contexts.values(), key=lambda c: c.name)
     ]
     if not rows:
-        env.note(f"no contexts; write them into {config.path}")
+        env.note(f"no contexts; write them into {config.path}, as")
+        for line in _FORM:
+            env.note(line)
     table = Table((Column("current"), Column("name"), Column("target")), rows)
     data = {"config_file": str(config.path), "current": config.current, "contexts": rows}
     return show(env, Result(data, (table,), items="contexts", names=[str(r["name"]) for r in rows]))

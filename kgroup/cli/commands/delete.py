@@ -21,7 +21,7 @@ from kgroup.cli.inputs.group_names import Named, every, expand
 from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_code_name
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, SafetyRefused
 
@@ -116,7 +116,7 @@ def command(
         shown = deletion(planned, ages, where, None, None, named.unseen)
         if not execute or not wanted:
             return show(env, shown)
-        question = f"delete {len(wanted)} group(s) with their committed offsets?"
+        question = f"delete {count_of(len(wanted), 'group')} with their committed offsets?"
         Consent(execute, yes).ask(env, shown, question, grave=_GRAVE)
         file = _export(admin, wanted, export, where, incomplete)
         env.note(f"committed offsets kept in {file}")
@@ -198,7 +198,7 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
         request.consent.ask(
             env,
             shown,
-            f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?",
+            f"delete {count_of(len(wanted), 'group')} with their committed offsets from ZooKeeper?",
             grave=_GRAVE,
         )
         # Store the offsets in a file; raise SafetyRefused where some may be missing and `incomplete` is off.

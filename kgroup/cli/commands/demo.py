@@ -18,6 +18,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.tree import run
+from kgroup.domain import count_of
 from kgroup.errors import ConfigError, KgroupError, Unreachable, require_extra
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def command(
         _say(f"An embedded cluster serves Kafka's protocol on {bootstrap}.")
         failed = tour(bootstrap)
     if failed:
-        raise KgroupError(f"{failed} step(s) of the tour failed", "kgroup demo --debug")
+        raise KgroupError(f"{count_of(failed, 'step')} of the tour failed", "kgroup demo --debug")
     print("\n" + NEXT.format(kgroup=program()))
     return ExitCode.OK
 

@@ -1,7 +1,6 @@
 """`kgroup describe`: groups in full, of any protocol."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
@@ -38,7 +37,8 @@ Top = Annotated[
     int | None,
     option(
         "--top N",
-        "Only N rows of each group: members that are not stable, then the largest lag. Not in JSON.",
+        "Only N rows and findings of each group: members that are not stable, then the largest lag. "
+        "Not in JSON.",
         min=1,
     ),
 ]
@@ -104,11 +104,11 @@ def command(
 def pick_of(sort: str | None, top: int | None) -> "Pick":
     """Return the rows, and their order, that --sort and --top select."""
 
-    from kgroup.cli.views.description import picked
+    from kgroup.cli.views.description import Pick
 
     if sort not in (None, *SORTS):
         raise ConfigError(f"--sort {sort!r} is unknown", "only: " + ", ".join(SORTS))
-    return partial(picked, sort=sort, top=top)
+    return Pick(sort, top)
 
 
 def _sections(section: str | None, by: str) -> tuple[str, ...]:

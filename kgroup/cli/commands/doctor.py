@@ -1,30 +1,22 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
-from kgroup.admin.shell import command as line
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
-from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
-from kgroup.domain import Document, grouped
+from kgroup.cli.views.checkups import LOOKS, blocks, code_of, document_of, unseen_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.doctor import Checkup
-
-_MARKS = {"info": "·", "warn": "!", "error": "!!"}
-_WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
-LOOKS = ("history", "settings", "transactions", "lag", "assignments")
+    pass
 
 
 @make(
@@ -60,15 +52,16 @@ def command(
             "How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
+    top: Annotated[
+        int | None, option("--top N", "Only the N worst findings of each group. Not in JSON.", min=1)
+    ] = None,
     kafka: Annotated[
         str | None,
         option(
             "--kafka RELEASE", "What stands against this release of Kafka (5), of all groups or of those."
         ),
     ] = None,
-    rights: Annotated[
-        bool, option("--rights", "Which commands this principal can use here; changes nothing.")
-    ] = False,
+    rights: Annotated[bool, option("--rights", "Which commands this principal can use here.")] = False,
     for_: Annotated[
         list[str] | None,
         option("--for COMMAND", "With --rights: only these commands, and the ACLs to ask for."),
@@ -115,72 +108,19 @@ def command(
         where = identity(admin, env)
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
-    unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     unseen = (*found.errors, *named.unseen)
-    codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
-    code = of_batch(codes, len(unknown) < len(checkups))
-    code = of_seen(ExitCode.PARTIAL if len(set(codes)) > 1 else code, named.unseen)
     return show(
         env,
         Result(
-            {"groups": [_json(checkup) for checkup in checkups]},
-            [line for n, checkup in enumerate(checkups) for line in (*([""] if n else ()), *_text(checkup))],
+            {"groups": [document_of(checkup) for checkup in checkups]},
+            list(blocks(checkups, top)),
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
-            errors=[*unseen, *_unseen(checkups)],
-            exit_code=ExitCode.BAD_VERDICT if sick else code,
+            errors=[*unseen, *unseen_of(checkups)],
+            exit_code=ExitCode.BAD_VERDICT if sick else code_of(found, named.unseen),
             cluster=where,
             main=Table(columns, rows),
         ),
     )
-
-
-def _code_of(checkup: "Checkup") -> ExitCode:
-    """Return the exit code of an unknown verdict: the group was seen, and a part of it was not."""
-    return only_rights(each.code for each in checkup.unseen)
-
-
-def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
-    """Return the failed polls; the same failure of many groups once."""
-    groups = grouped(
-        ((each.look, each.code, each.message), checkup.group.group_id)
-        for checkup in checkups
-        for each in checkup.unseen
-    )
-    errors = []
-    for (look, code, message), names in groups.items():
-        more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
-        hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
-        errors.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
-    return errors
-
-
-def _json(checkup: "Checkup") -> Document:
-    return {
-        "group_id": checkup.group.group_id,
-        "type": checkup.group.type,
-        "state": checkup.group.state,
-        "verdict": checkup.verdict,
-        "healthy": checkup.healthy,
-        "findings": [asdict(found) for found in checkup.findings],
-        "statuses": [asdict(alike) for alike in checkup.statuses],
-        "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
-    }
-
-
-def _text(checkup: "Checkup") -> Iterator[str]:
-    group = checkup.group
-    yield f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
-    if not checkup.findings:
-        yield "nothing found" + (" in what could be examined" if checkup.unseen else "")
-    for found in checkup.findings:
-        yield f"{_MARKS[found.severity]} {found.code} {found.message}"
-        yield from (f"     {fact}" for fact in found.evidence)
-        if found.hint:
-            yield f"     → {found.hint}"
-    if checkup.verdict == "healthy":
-        yield f"     → {line('blame', group.group_id)} names what set off its last rebalance or rewind"
-    for each in checkup.unseen:
-        yield f"? could not check {each.look}: {each.message}"

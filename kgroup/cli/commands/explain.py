@@ -2,29 +2,34 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.exit_codes import ExitCode, Failure, of_error
 from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_log
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import Result, error_of, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.cli.explanations.log_reading import Found
 
 _LABELS = {"finding": "do", "partition-status": "seen"}
 _NAMES = {"group": "group", "topic": "topic", "member_id": "member", "instance_id": "instance id"}
+_CLUSTER = {"bootstrap_server", "context", "local"}
+"""The options that name a cluster; the environment and the default alone ask none."""
+_WINDOW_MS = 3_600_000
+"""How far back the history of a group in a log is read, as in `doctor`."""
 _LONGEST = 80
 """Characters of an unknown line that its error shows."""
 
@@ -38,6 +43,10 @@ def _complete(incomplete: str) -> list[str]:
     "explain",
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
+        (
+            "kubectl logs orders-0 | kgroup explain --file - -b broker:9092",
+            "and what doctor finds in its groups now",
+        ),
         (
             'kgroup explain "Group coordinator broker:9092 is unavailable or invalid"',
             "a line of a client's or broker's log",
@@ -62,7 +71,8 @@ def command(
     """Say what an error code, state or log line means, its usual cause and the next command.
 
     A line of a log may have colours, times and stack traces around it. The group, topic, member and instance
-    id that it names stand in the commands. It says what such a line means, not what the cluster does now.
+    id that it names stand in the commands. Where -b, -C or --local names a cluster, doctor examines their
+    groups there: 3 if it has no such group, 5, 6 or 7 if something could not be seen.
     """
     if file is not None:
         if term:
@@ -121,7 +131,10 @@ def _list(env: Env) -> ExitCode:
     columns = ("name", "code", "kind", "severity", "meaning")
     rows = [_json(e) for e in written]
     table = Table(tuple(Column(c, right=c == "code") for c in columns), rows)
-    return show(env, Result({"entries": rows, "lines": []}, (table,), "entries", [e.name for e in written]))
+    return show(
+        env,
+        Result({"entries": rows, "lines": [], "now": None}, (table,), "entries", [e.name for e in written]),
+    )
 
 
 def _show(env: Env, found: "Sequence[Entry | Found]") -> ExitCode:
@@ -146,9 +159,39 @@ def _show(env: Env, found: "Sequence[Entry | Found]") -> ExitCode:
         for label, text in (("classic", entry.classic), ("consumer", entry.consumer), cause):
             blocks += _wrapped(label, text) if text else []
         blocks += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
-    data = {"entries": rows, "lines": lines}
     main = Table(tuple(map(Column, ("name", "kind", "code", "severity", "meaning"))), rows)
-    return show(env, Result(data, blocks, "entries", [str(row["name"]) for row in rows], main=main))
+    told = Result({"entries": rows, "lines": lines, "now": None}, blocks, "entries", main=main)
+    told = replace(told, names=[str(row["name"]) for row in rows])
+    groups = [known.names.get("group") for known in found if not isinstance(known, Entry)]
+    return show(env, _with_now(env, told, list(dict.fromkeys(filter(None, groups)))))
+
+
+def _with_now(env: Env, told: Result, groups: Sequence[str]) -> Result:
+    """Return the result with what doctor finds in the groups, where options name a cluster."""
+    if not env.flags.keys() & _CLUSTER:
+        return told
+    if not groups:
+        env.note("no group is named in what is explained: the cluster was not asked")
+        return told
+    from kgroup.admin.diagnose.doctor import PATIENCE_S
+    from kgroup.cli.views import checkups
+
+    try:
+        with open_admin(env) as admin:
+            found = admin.examine(groups, window_ms=_WINDOW_MS, left_out=(), patience_s=PATIENCE_S)
+            where = identity(admin, env)
+    except ConfigError:
+        raise
+    except KgroupError as error:
+        return replace(told, errors=(error_of(error),), exit_code=of_error(error))
+    return replace(
+        told,
+        data={**told.data, "now": [checkups.document_of(each) for each in found.checkups]},
+        blocks=[*told.blocks, "", f"now, {env.cluster_line()}", *checkups.blocks(found.checkups)],
+        errors=[*found.errors, *checkups.unseen_of(found.checkups)],
+        exit_code=checkups.code_of(found),
+        cluster=where,
+    )
 
 
 def _json(entry: Entry) -> Document:

@@ -13,8 +13,11 @@ from kgroup.cli.frame.options import group
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import Document
+from kgroup.domain import Document, first_of
 from kgroup.durations import iso
+
+NAMED = 3
+"""Groups of a change that a row of the list names; JSON and `journal show` have all."""
 
 
 @make(
@@ -51,11 +54,17 @@ def list_entries(
         Column("actor", wide=True),
         Column("reason"),
     )
-    shown = []
+    shown: list[Document] = []
     for row, entry in zip(rows, chosen, strict=True):
         counts = _counts(entry)
         outcome = ", ".join(f"{count} {name}" for name, count in (counts or {}).items()) or "nothing"
-        shown.append({**row, "outcome": "cut off: not known" if counts is None else outcome})
+        shown.append(
+            {
+                **row,
+                "groups": first_of(_groups(entry), NAMED),
+                "outcome": "cut off: not known" if counts is None else outcome,
+            }
+        )
     ids = [entry.id for entry in chosen]
     return show(env, Result({"entries": rows}, (Table(columns, shown),), items="entries", names=ids))
 

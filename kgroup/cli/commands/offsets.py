@@ -164,7 +164,7 @@ def delete(
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
         raise ConfigError(
-            "no option says which offsets are meant", "--topic T[:0,1], or --all-topics for all of them"
+            "no option says which offsets are meant", "--topic T[:0,2-5], or --all-topics for all of them"
         )
     with open_admin(env) as admin:
         named = expand(admin, group, change=True)

@@ -15,6 +15,7 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import count_of
 from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.items import RawRecord
@@ -67,8 +68,10 @@ def stats(env: Env, files: Files = None, storage_option: StorageOption = None) -
     }
     size = sum(found.partitions.values())
     summary = (
-        f"{len(found.partitions)} partitions · {size} bytes in {found.batches} batches · "
-        f"{total.records} records of {len(found.by_group())} groups · {found.markers} transaction markers"
+        f"{count_of(len(found.partitions), 'partition')} · {count_of(size, 'byte')} in "
+        f"{count_of(found.batches, 'batch', 'es')} · "
+        f"{count_of(total.records, 'record')} of {count_of(len(found.by_group()), 'group')} · "
+        f"{found.markers} transaction markers"
     )
     shown: list[str | Table] = [summary, "", Table(columns, rows), "", *remarks]
     errors, code = _damage(found)
@@ -178,7 +181,9 @@ def _remarks(found: "Statistics") -> list[str]:
     total, remarks = found.total(), []
     if total.records:
         share = 100 * found.superseded / total.records
-        remarks.append(f"superseded, so compaction may take them: {found.superseded} records ({share:.0f} %)")
+        remarks.append(
+            f"superseded, so compaction may take them: {count_of(found.superseded, 'record')} ({share:.0f} %)"
+        )
         remarks.append(f"tombstones: {total.tombstones} ({100 * total.tombstones / total.records:.0f} %)")
         name, largest = max(found.by_group().items(), key=lambda item: item[1].size)
         share = 100 * largest.size / max(1, total.size)

@@ -1,6 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,10 +20,12 @@ from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_te
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, asked, opened_input, opened_spark, opened_store
+from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 from kgroup.cli.views.pipeline_rows import query_result
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import StorageError
 from kgroup.pipeline.spark.package import build_package
@@ -235,7 +238,7 @@ def query(
             rows = ask(question(table, group, at_ms, limit and limit + 1))
     more = 0 < limit < len(rows)
     if more:
-        env.note(f"there are more than {limit} rows; --limit 0 shows all")
+        env.note(f"there are more than {count_of(limit, 'row')}; --limit 0 shows all")
     result = query_result(table, query.schema, rows[:limit] if more else rows, at_ms, more)
     unknown = [] if at_ms is None else _unknown_then(store, only_group(group), at_ms)
     code = ExitCode.PARTIAL if unknown else ExitCode.OK
@@ -308,7 +311,9 @@ def plot(
     """
     write = drawing_for(out)
     store = opened_store(env, tables, storage_option, *(("pyspark",) if master or conf else ("duckdb",)))
-    with asked(env, store, master, conf) as ask:
+    # Spark has a bar of its own.
+    own = nullcontext() if master or conf else bar(env, "reading the tables", None)
+    with asked(env, store, master, conf) as ask, own:
         shown = draw(ask, store, group, log_ends_of(env))
     try:
         write(shown, out)

@@ -10,6 +10,7 @@ from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.views.pipeline_rows import sql_result
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 
 
@@ -44,7 +45,7 @@ def sql(
 
     answer = answered(store, question, limit)
     if answer.more:
-        env.note(f"there are more than {limit} rows; --limit 0 shows all")
+        env.note(f"there are more than {count_of(limit, 'row')}; --limit 0 shows all")
     return show(env, sql_result(answer.schema, answer.rows, answer.more))
 
 
@@ -77,5 +78,8 @@ def vacuum(
         with opened_spark(env, master, conf, sql=False) as context:
             result = done(store, hours, Shuffle(context))
     data = {"files_before": result.before, "files_after": result.after, "deleted": result.deleted}
-    line = f"{result.before} files of rows are {result.after} now; {result.deleted} files were deleted"
+    line = (
+        f"{count_of(result.before, 'file')} of rows became {result.after}; "
+        f"{count_of(result.deleted, 'file')} deleted"
+    )
     return show(env, Result(data, (line,)))

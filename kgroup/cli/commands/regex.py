@@ -15,6 +15,7 @@ from kgroup.cli.inputs.files import read_text
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen
+from kgroup.domain import count_of
 
 
 @make(
@@ -66,7 +67,7 @@ def check(
     matched = Table((Column("topic"),), [{"topic": name} for name in found.matches])
     if found.valid and not offline:
         least = "at least " if unseen else ""
-        blocks += ["", f"matches {least}{len(found.matches)} of {len(names)} topics", matched]
+        blocks += ["", f"matches {least}{len(found.matches)} of {count_of(len(names), 'topic')}", matched]
     if found.prefix_only:
         blocks.append(f"only the beginning matches, so excluded: {', '.join(found.prefix_only)}")
     blocks += [f"{'!!' if row['severity'] == 'error' else '!'} {row['message']}" for row in rows]

@@ -18,8 +18,8 @@ from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
-from kgroup.domain import Document
+from kgroup.cli.output.wording import UNKNOWN, of_code_name
+from kgroup.domain import Document, count_of, ranges
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def command(
         count = sum(item.planned for item in plan.items)
         result = planned(plan, where)
         if execute and count:
-            question = f"remove {count} member(s) of {plan.group_id}?"
+            question = f"remove {count_of(count, 'member')} of {plan.group_id}?"
             Consent(execute, yes).ask(env, result, question, grave=GRAVE)
             done = admin.execute(plan)
             result = executed(plan, done.items, done.journal_id, where)
@@ -175,7 +175,8 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
 
     ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)
     if waited.held:
-        return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
+        members = "members unknown" if waited.members is None else count_of(waited.members, "member")
+        return f"{group_id} is Stable after {waited.waited_s:.1f} s, {members}"
     hint = shell.command("describe", group_id)
     if waited.unseen:
         return ItemError(group_id, "NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint)
@@ -212,8 +213,8 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     # A plan from a file has none.
     seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
     if seen:
-        last = f"after: {len(seen) - count} of {len(seen)} members.   {last}"
-    size = f", {len(seen)} members" if seen else ""
+        last = f"after: {len(seen) - count} of {count_of(len(seen), 'member')}.   {last}"
+    size = f", {count_of(len(seen), 'member')}" if seen else ""
     valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
     head = f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{size})   plan {plan.id} · valid while {valid}"
     rows = []

@@ -26,6 +26,7 @@ from kgroup.cli.inputs.group_names import Named, expand, matches
 from kgroup.cli.inputs.offset_files import parse_csv
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.cli.output.times import parse_time
+from kgroup.domain import count_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
         raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
     if not scoped and kind not in ("--from-file", "--to-group"):
         raise ConfigError(
-            "no option says which partitions are meant", "--all-topics for all committed, or --topic T[:0,1]"
+            "no option says which partitions are meant",
+            "--all-topics for all committed, or --topic T[:0,2-5]",
         )
 
 
@@ -220,7 +222,7 @@ def _remove_static(
         static = tuple(member.instance_id for member in described.known_members if member.instance_id)
         if static:
             plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
-            question = f"remove {len(static)} static member(s) of {described.group_id}?"
+            question = f"remove {count_of(len(static), 'static member')} of {described.group_id}?"
             consent.ask(env, planned(plan, where), question, grave=GRAVE)
             done = admin.execute(plan)
             removed = [str(item.instance_id) for item in done.items if item.result == ChangeStatus.REMOVED]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.broker.locks.settings import is_of_listeners, listeners_apart
 from kgroup.broker.ready_file import ReadyFile
+from kgroup.broker.topics import MAX_PARTITIONS
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.env.properties import parse_properties
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster
     from kgroup.zookeeper.entry.serve import LegacyBrokers
 
+PORTS, MOST_BROKERS = 65_535, 100
 _PAIR = "as in server.properties"
 
 
@@ -56,7 +58,9 @@ def command(
     env: Env,
     port: Annotated[
         int | None,
-        option("--port N", "First port on 127.0.0.1; 0 picks free ones.", min=0, show_default="9092"),
+        option(
+            "--port N", "First port on 127.0.0.1; 0 picks free ones.", min=0, max=PORTS, show_default="9092"
+        ),
     ] = None,
     kafka: Annotated[
         str,
@@ -66,9 +70,17 @@ def command(
             show_default=str(NEWEST),
         ),
     ] = str(NEWEST),
-    brokers: Annotated[int, option("--brokers N", "Brokers, each on its own port.", min=1)] = 1,
+    brokers: Annotated[
+        int, option("--brokers N", "Brokers, each on its own port.", min=1, max=MOST_BROKERS)
+    ] = 1,
     partitions: Annotated[
-        int | None, option("--partitions N", "Partitions of __consumer_offsets; fixed once created.")
+        int | None,
+        option(
+            "--partitions N",
+            "Partitions of __consumer_offsets; then fixed.",
+            min=1,
+            max=MAX_PARTITIONS,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None, option("--set KEY=VALUE", "A broker setting by Kafka's name; repeatable.")
@@ -78,7 +90,8 @@ def command(
         option("--config FILE", "Broker settings from a server.properties; --set overrides them."),
     ] = None,
     metrics: Annotated[
-        int | None, option("--metrics PORT", "Serve metrics for Prometheus; 0 picks a free port.", min=0)
+        int | None,
+        option("--metrics PORT", "Serve metrics for Prometheus; 0 picks a free port.", min=0, max=PORTS),
     ] = None,
     ready_file: Annotated[
         Path | None,
@@ -86,14 +99,19 @@ def command(
     ] = None,
     control: Annotated[
         int | None,
-        option("--control PORT", "Serve a test's verbs over HTTP on loopback; 0 picks a free port.", min=0),
+        option(
+            "--control PORT",
+            "Serve a test's verbs over HTTP on loopback; 0 picks a free port.",
+            min=0,
+            max=PORTS,
+        ),
     ] = None,
     memory: Annotated[bool, option("--memory", "Keep everything in memory.")] = False,
     legacy: Annotated[
-        bool, option("--legacy", "Also serve the coordinator of the ZooKeeper era (draft for 0.9).")
+        bool, option("--legacy", "Also serve the ZooKeeper era's coordinator (for 0.9).")
     ] = False,
     legacy_port: Annotated[
-        int | None, option("--legacy-port N", "Its first port; free ones by default.", min=0)
+        int | None, option("--legacy-port N", "Its first port; free ones by default.", min=0, max=PORTS)
     ] = None,
     tree_port: Annotated[
         int | None,
@@ -101,6 +119,7 @@ def command(
             "--tree-port N",
             "Port at which its in-process tree answers like ZooKeeper; a free one by default.",
             min=0,
+            max=PORTS,
         ),
     ] = None,
     legacy_set: Annotated[

@@ -1,6 +1,8 @@
 """`kgroup simulate`: the cost of a scenario for a group of each kind, and the replay of a random run."""
 
-from contextlib import suppress
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +13,14 @@ from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.output.bars import bar
 from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError
-from kgroup.simulation.play.scenario import Scenario, find
+from kgroup.simulation.play.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario, find
 
 if TYPE_CHECKING:
     from kgroup.simulation.play.planning import MakePush, Size
@@ -75,10 +79,16 @@ def command(
         bool | None, option("--static/--dynamic", "Only static or only dynamic members [default: both]")
     ] = None,
     members: Annotated[
-        int | None, option("--members N", "Members of the group.  [default: 12]", min=1)
+        int | None, option("--members N", "Members of the group.  [default: 12]", min=1, max=MOST_MEMBERS)
     ] = None,
     partitions: Annotated[
-        int | None, option("--partitions N", "Partitions that the group reads.  [default: 4 a member]", min=1)
+        int | None,
+        option(
+            "--partitions N",
+            "Partitions that the group reads.  [default: 4 a member]",
+            min=1,
+            max=MOST_PARTITIONS,
+        ),
     ] = None,
     session_timeout: Annotated[
         str | None, option("--session-timeout DURATION", "Session timeout of the members.  [default: 45s]")
@@ -121,11 +131,16 @@ def command(
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
-    results = compare(chosen, size, _kinds(protocol, static), expecting=expecting)
+    kinds = _kinds(protocol, static)
+    with _marked(env), bar(env, "groups", len(kinds)) as done:
+        results = []
+        for kind in kinds:
+            results += compare(chosen, size, [kind], expecting=expecting)
+            done(1)
     if html is not None:
         from kgroup.simulation.play.picture import page
 
-        title = f"{chosen.name}: {size.members} members, {size.partitions} partitions"
+        title = f"{chosen.name}: {count_of(size.members, 'member')}, {count_of(size.partitions, 'partition')}"
         write_page(html, page(title, chosen.summary, results))
     rows = [{name: of for name, of in asdict(result).items() if name != "history"} for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
@@ -138,6 +153,19 @@ def command(
     ]
     table = Table(columns, [{**row, "expects": said} for row, said in zip(rows, expects, strict=True)])
     return show(env, Result(data, (table,), "results", names))
+
+
+@contextmanager
+def _marked(env: Env) -> Iterator[None]:
+    """Mark what the simulated brokers log: their disks fail on purpose."""
+    log = logging.getLogger("kgroup")
+    handler = logging.NullHandler() if env.quiet else logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("simulated: %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _kinds(protocol: str | None, static: bool | None) -> "list[tuple[str | MakePush, bool]]":
@@ -173,9 +201,15 @@ def _size(
         timeout_ms = round(parse_duration(session_timeout) * 1000)
     if timeout_ms < 1000:
         raise ConfigError(f"a session timeout of {timeout_ms} ms is too short", "at least 1s")
+    logs = partitions or seen.partitions or scenario.partitions or 4 * how_many
+    if how_many > MOST_MEMBERS or logs > MOST_PARTITIONS:
+        raise ConfigError(
+            f"{how_many} members and {logs} partitions are more than can be simulated",
+            f"at most {MOST_MEMBERS} and {MOST_PARTITIONS}: --members and --partitions give less",
+        )
     return Size(
         members=how_many,
-        partitions=partitions or seen.partitions or scenario.partitions or 4 * how_many,
+        partitions=logs,
         session_timeout_ms=timeout_ms,
         consumer_heartbeat_interval_ms=seen.heartbeat_interval_ms or Size().consumer_heartbeat_interval_ms,
     )
@@ -221,13 +255,20 @@ def _replay(env: Env, seed: int) -> ExitCode:
     from kgroup.simulation.play.chaos import run
     from kgroup.simulation.play.trace import text_of, trace
 
-    result = run(seed)
+    with _marked(env):
+        result = run(seed)
     lines = trace(result)
     violation = None if result.violation is None else str(result.violation)
     counted = result.world.brokers.counters
     accepted, refused = counted.commits_only_relaxed_check_accepted, counted.commits_both_checks_refused
-    summary = f"seed {seed}: {result.steps} steps, {result.simulated_ms / 1000:.0f} s, {result.fingerprint}"
-    commits = f"KIP-1251: {accepted} commits only the relaxed check accepted, {refused} both checks refused"
+    summary = (
+        f"seed {seed}: {count_of(result.steps, 'step')}, {result.simulated_ms / 1000:.0f} "
+        f"s, {result.fingerprint}"
+    )
+    commits = (
+        f"KIP-1251: {count_of(accepted, 'commit')} only the relaxed check accepted, "
+        f"{refused} both checks refused"
+    )
     verdict = (
         "every invariant held" if violation is None else f"VIOLATION at step {result.steps}: {violation}"
     )

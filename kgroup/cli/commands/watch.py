@@ -22,7 +22,6 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, error_of, json_line, show
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.durations import iso, parse_duration
@@ -161,7 +160,7 @@ class _View:
                 text = "  ".join(f"{k} {_value(v)}" for k, v in change.detail.items() if v not in ([], None))
                 if "before" in change.detail:
                     text = f"{_value(change.detail['before'])} → {_value(change.detail['after'])}"
-                place = f"{day_and_clock(now_ms)[1]}  {change.group_id}  {change.event}"
+                place = f"{(iso(now_ms) or '')[11:]}  {change.group_id}  {change.event}"
                 print(clean(f"{place}  {who + '  ' if who else ''}{text}"), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
@@ -178,7 +177,7 @@ class _View:
                 [f"{name}   does not exist"] if group is None else blocks(group, sections, "instance", True)
             )
         if self._screen:
-            clock = time.strftime("%H:%M:%S")
+            clock = time.strftime("%H:%M:%S UTC", time.gmtime())
             sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every poll replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 

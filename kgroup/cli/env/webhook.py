@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgroup.client.retry import Backoff
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Webhook:
             self._waiting.append(post)
             self._changed.notify()
         if dropped is not None:
-            self._lose(dropped, f"more than {self._limits.queue} events waited")
+            self._lose(dropped, f"more than {count_of(self._limits.queue, 'event')} waited")
 
     def close(self, within_s: float) -> list[Undelivered]:
         """Post the waiting events for so long; return all events lost since the beginning, in order."""

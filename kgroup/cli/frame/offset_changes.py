@@ -10,9 +10,10 @@ from kgroup.cli.env.session import begin_waiting, identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
+from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
-from kgroup.domain import TopicPartition, first_of
+from kgroup.domain import TopicPartition, count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
 
 WaitEmpty = Annotated[bool, option("--wait-empty", "Before --execute, wait until the groups are empty.")]
 Topics = Annotated[
-    list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
+    list[str] | None, option("--topic T[:0,2-5]", "Only this topic, or these partitions; repeatable.")
 ]
 
 Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]
 Create = Annotated[bool, option("--create", "Make a group that does not exist, by giving it offsets.")]
+
+
+MANY = 20
+"""Groups from which their change takes long enough for a bar."""
 
 
 def run(
@@ -53,9 +58,10 @@ def run(
         return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
     if count:
-        question = f"{plan.spec}: change {count} committed offset(s) of {names}?"
+        question = f"{plan.spec}: change {count_of(count, 'committed offset')} of {names}?"
         consent.ask(env, shown, question, grave=_grave(plan))
-    done = admin.execute_offsets(plan)
+    with bar(env, "groups", len(plan.groups), least=MANY) as progress:
+        done = admin.execute_offsets(plan, progress)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
         result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
@@ -130,7 +136,7 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
         if waited.unseen:
             raise raised(waited.unseen)
         if not waited.held:
-            count = "members unknown" if waited.members is None else f"{waited.members} members"
+            count = "members unknown" if waited.members is None else count_of(waited.members, "member")
             raise Failure(
                 ExitCode.UNREACHABLE,
                 "TIMED_OUT",

@@ -134,7 +134,7 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("--describe", "describe --all-groups"),
         ("--reset-offsets --group GROUP…", "reset-offsets GROUP…"),
         ("--reset-offsets --all-groups", "reset-offsets *"),
-        ("--reset-offsets", "reset-offsets GROUP --topic TOPIC --to-earliest"),
+        ("--reset-offsets", "reset-offsets GROUP"),
         ("--delete --group GROUP… --topic TOPIC", "offsets delete GROUP… --topic TOPIC"),
         ("--delete --group GROUP…", "delete GROUP…"),
         ("--delete --all-groups", "delete *"),
@@ -208,7 +208,7 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("rollback", "reset-offsets --undo LAST"),
         ("revert", "reset-offsets --undo LAST"),
         ("reset GROUP", "reset-offsets GROUP"),
-        ("reset", "reset-offsets GROUP --topic TOPIC --to-earliest"),
+        ("reset", "reset-offsets GROUP"),
         ("rewind GROUP", "reset-offsets GROUP --to-earliest"),
         ("seek GROUP", "reset-offsets GROUP"),
         ("skip GROUP", "reset-offsets GROUP --to-latest"),
@@ -387,14 +387,23 @@ def hear(argv: Sequence[str]) -> Heard | None:
     line = _parsed(list(argv))
     if line.words and line.words[0].removesuffix(".sh") in {KCG.removesuffix(".sh"), KCL, KAF, RPK, KAFKACTL}:
         del line.words[0]
+    grouped = _with_groups_as_words(line)
     for tool, theirs, ours, reads in forms():
-        found = _matched(_parsed(theirs.split()), line)
+        found = _matched(_parsed(theirs.split()), grouped if tool == ANY else line)
         if found is not None:
             captured, left = found
             words = list(_filled(ours.split(), captured))
             kept, dropped = _passed(words, left)
             return Heard(_completed([*words, *kept]), tool, theirs, reads, dropped)
     return None
+
+
+def _with_groups_as_words(line: Line) -> Line:
+    """Return a line such as `reset --group G` as `reset G`."""
+    named = [name for name in ("--group", "-g") if name in line.options]
+    groups = [value for name in named for value in line.options[name] if value is not None]
+    options = {name: values for name, values in line.options.items() if name not in named}
+    return Line([*line.words, *groups], options) if line.words and groups else line
 
 
 def _parsed(argv: list[str]) -> Line:

@@ -254,7 +254,10 @@ def _ways_back(runs: Sequence[WaveRun]) -> Iterator[str]:
 def _summary(runs: Sequence[WaveRun]) -> str:
     done = sum(run.step == DONE for run in runs)
     groups = sum(len(run.groups) for run in runs)
-    return f"{count_of(len(runs), 'wave')}, {count_of(groups, 'group')}   {done} of {len(runs)} waves done"
+    return (
+        f"{count_of(len(runs), 'wave')}, {count_of(groups, 'group')}   {done} of "
+        f"{count_of(len(runs), 'wave')} done"
+    )
 
 
 def _line(run: WaveRun) -> tuple[str, str]:
@@ -270,4 +273,4 @@ def _line(run: WaveRun) -> tuple[str, str]:
         for group in run.groups
         if group.moved is not None and group.remaining
     ][:3]
-    return (iso(seen) or "")[11:-1], "  ".join(parts)
+    return (iso(seen) or "")[11:], "  ".join(parts)

@@ -14,7 +14,7 @@ from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of, offsets_partition_of
 from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.fold.events import Event, Kind
@@ -192,7 +192,8 @@ class Source:
         """Show a progress bar on a terminal for long input; None otherwise."""
         total = sum(self.sizes)
         quiet = self.env is None or self.env.quiet
-        if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+        # The size of a live log is not known.
+        if quiet or (self.sizes and total < _SHOW_PROGRESS_FROM) or not sys.stderr.isatty():
             yield None
             return
         from rich.console import Console
@@ -206,7 +207,7 @@ class Source:
 
         columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=total)
+            task = bar.add_task("", total=total or None)
             yield lambda count: bar.advance(task, count)
 
 
@@ -313,12 +314,17 @@ def coverage_text(covered: "Coverage") -> str:
         return f"{name} · NOT READ{upto}: {why}"
     if covered.records == 0:
         return f"{name} · nothing to read"
-    text = f"{name} · offsets {covered.first_offset} to {covered.last_offset}, {covered.records} records"
+    text = (
+        f"{name} · offsets {covered.first_offset} to {covered.last_offset}, "
+        f"{count_of(covered.records, 'record')}"
+    )
     if covered.from_the_start:
         return f"{text} · complete: nothing compacted, nothing missing"
     if covered.missing:
         share = 100 * covered.missing / (covered.last_offset - covered.first_offset + 1)
-        text += f" · {covered.missing} offsets ({share:.0f} %) are gone, compacted or not in this copy"
+        text += (
+            f" · {count_of(covered.missing, 'offset')} ({share:.0f} %) gone, compacted or not in this copy"
+        )
     when = iso(covered.complete_from_ms)
     return f"{text} · complete only from offset {covered.complete_from} ({when}) on"
 
@@ -333,7 +339,10 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
         return [*(coverage_text(covered) for covered in read), *state]
     whole = [c for c in read if c.from_the_start]
     records = sum(c.records for c in read)
-    text = f"{len(read)} partitions of __consumer_offsets · {records} records · {len(whole)} of them complete"
+    text = (
+        f"{count_of(len(read), 'partition')} of __consumer_offsets · "
+        f"{count_of(records, 'record')} · {len(whole)} of them complete"
+    )
     partial = [coverage_text(c) for c in read if not c.from_the_start]
     return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else []), *state]
 
@@ -371,7 +380,7 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     errors = [ItemError(bad.source, bad.code, str(bad), hint) for bad in story.bad]
     for covered in story.coverage:
         if covered.partition in strangers:
-            text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"
+            text = f"{covered.source}: {count_of(covered.records, 'record')}, not from __consumer_offsets"
             errors.append(ItemError(covered.source, "CORRUPT_MESSAGE", text, "is it another topic's?"))
     every = (*story.coverage, *story.state_coverage)
     unread = [not_read(c.source, c.failure) for c in every if c.failure is not None]

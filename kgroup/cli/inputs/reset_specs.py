@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kgroup.durations import duration_ms
@@ -21,22 +22,34 @@ def time_ago_ms(text: str, what: str) -> int:
 
 
 def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
-    """Return the scope of `--topic T[:0,1]` and `--all-topics`; raise ConfigError for invalid numbers."""
+    """Return the scope of `--topic T[:0,2-5]` and `--all-topics`; raise ConfigError for invalid numbers."""
     from kgroup.admin.change.reset import Scope
 
     chosen: dict[str, frozenset[int] | None] = {}
     for text in topics or ():
         topic, colon, listed = text.partition(":")
-        numbers = frozenset(
-            whole_number(number.strip(), f"--topic {text}", most=INT32_MAX)
-            for number in (listed.split(",") if colon else ())
-        )
+        spans = [_span(part.strip(), f"--topic {text}") for part in (listed.split(",") if colon else ())]
+        numbers = frozenset(chain.from_iterable(spans))
         partitions = numbers if colon else None
         before = chosen.get(topic, frozenset())
         chosen[topic] = None if before is None or partitions is None else before | partitions
     if chosen and all_topics:
         raise ConfigError("--all-topics and --topic exclude each other")
     return Scope(all_topics, chosen)
+
+
+MOST = 200_000
+"""A longer range is a mistake: no cluster of Kafka has as many partitions."""
+
+
+def _span(text: str, what: str) -> range:
+    """Return the partitions of `3` or `0-5`; raise ConfigError for anything else."""
+    first, dash, last = text.partition("-")
+    begin = whole_number(first, what, most=INT32_MAX)
+    end = whole_number(last, what, most=INT32_MAX) if dash else begin
+    if not begin <= end < begin + MOST:
+        raise ConfigError(f"{what}: {text} is no range of partitions", "write it as 0-5")
+    return range(begin, end + 1)
 
 
 def only_one(given: Mapping[str, object]) -> str:

@@ -22,6 +22,7 @@ from kgroup.cli.output.result import (
     print_blocks,
     print_csv,
     print_yaml,
+    rows_only,
 )
 from kgroup.cli.output.tables import Table
 from kgroup.domain import Document
@@ -77,7 +78,9 @@ def _print_text(env: Env, answer: Answer, parts: Iterator[Part], ending: Callabl
             for name in part.names():
                 print(clean(name))
         elif blocks := part.blocks():
-            if shown:
+            if not env.output.headers:
+                blocks = rows_only(blocks, part.main())
+            elif shown:
                 print()
             print_blocks(env, blocks, part.main().columns if env.output.columns else None)
             shown = True

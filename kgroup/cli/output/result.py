@@ -18,9 +18,11 @@ from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import (
     Column,
+    Painted,
     Table,
     cell_text,
     folded_lines,
+    painted,
     plain_lines,
     stacked_lines,
     too_narrow,
@@ -70,7 +72,8 @@ def show(env: Env, result: Result) -> ExitCode:
         printers[env.output.format](env, result)
     else:
         main = result.main_table
-        print_blocks(env, (*env.head(), *result.blocks), None if main is None else main.columns)
+        blocks = (*env.head(), *result.blocks) if env.output.headers else rows_only(result.blocks, main)
+        print_blocks(env, blocks, None if main is None else main.columns)
     sys.stdout.flush()
     for error in result.errors:
         print_error(error.message, error.hint)
@@ -216,6 +219,12 @@ def _csv_cell(value: object, out: OutputOptions) -> object:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
+def rows_only(blocks: Sequence[str | Table], main: Table | None) -> Sequence[str | Table]:
+    """Return what --no-headers prints: the tables, or that for CSV where a person reads text."""
+    tables = [block for block in blocks if isinstance(block, Table)]
+    return tables or (blocks if main is None else [main])
+
+
 def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:
     """Print lines and tables for a person; `--columns` applies to tables with the columns `main`."""
     out = env.output
@@ -228,7 +237,7 @@ def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ..
             indent = len(line) - len(line.lstrip()) + 2
             # On a terminal too narrow for it, a line is broken at blanks and aligned with its text.
             for piece in wrapped(line, width, min(indent, width // 2)):
-                print(piece)
+                print(painted(piece, block.style) if out.color and isinstance(block, Painted) else piece)
 
 
 def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
@@ -237,12 +246,12 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
     lines = list(plain_lines(table, columns, out.headers))
     longest = max(map(len, lines), default=0)
     width = _terminal_width() if out.terminal else longest
-    painted = out.color and any(c.style for c in columns)
+    styled = out.color and any(c.style for c in columns)
     if longest > width and too_narrow(table, columns, out.headers, width):
         for line in stacked_lines(table, columns, max(width, 20)):
             print(line)
         return
-    if painted or longest > width:
+    if styled or longest > width:
         lines = list(folded_lines(table, columns, out.headers, max(width, 20), paint=out.color))
     elif out.color and out.headers and lines:
         lines[0] = f"\033[1m{lines[0]}\033[0m"

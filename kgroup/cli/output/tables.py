@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 from kgroup.cli.env.escaping import clean
 from kgroup.domain import value
@@ -52,6 +53,28 @@ class Table:
                 "one of " + ", ".join(c.key for c in self.columns),
             )
         return tuple(by_name[_normal(name)] for name in wanted)
+
+
+class Painted(str):
+    """A line of text that is shown in a style where colour is on."""
+
+    __slots__ = ("style",)
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Self:
+        """Return `text` with its style."""
+        made = super().__new__(cls, text)
+        made.style = style
+        return made
+
+
+def painted(text: str, style: str) -> str:
+    """Return `text` with the escapes of a style such as "bold red"."""
+    from typer import style as styled
+
+    words = style.split()
+    color = next((word for word in words if word not in ("bold", "dim")), None)
+    return styled(text, fg=color, bold="bold" in words or None, dim="dim" in words or None)
 
 
 def _normal(name: str) -> str:
@@ -141,35 +164,60 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
 def folded_lines(
     table: Table, columns: tuple[Column, ...], headers: bool, width: int, *, paint: bool
 ) -> Iterator[str]:
-    """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut."""
-    from typer import style as painted_as
+    """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut.
 
+    Topics are cut in the middle where those in the table still differ.
+    """
     cells = [([c.heading] if headers else []) + _cells(table, c) for c in columns]
-    widths = _fitted(table, columns, cells, width)
+    shortened = _TOPICS if _distinct(table, columns, cells, width) else frozenset[str]()
+    widths = _fitted(table, columns, cells, width, shortened)
     for number, row in enumerate(zip(*cells, strict=True)):
         pieces = [
             [text if len(text) <= wide else text[: wide - 1] + "…"]
             if column.key in table.cut
+            else [middle_cut(text, wide)]
+            if column.key in shortened
             else list(_folded(text, wide))
             for column, text, wide in zip(columns, row, widths, strict=True)
         ]
         for line in range(max(map(len, pieces))):
-            painted = []
+            shown = []
             for column, text, parts, wide in zip(columns, row, pieces, widths, strict=True):
                 part = parts[line] if line < len(parts) else ""
                 padded = part.rjust(wide) if column.right else part.ljust(wide)
                 style = "bold" if headers and not number else (column.style or {}).get(text, "")
                 if paint and style and part:
-                    words = style.split()
-                    color = next((word for word in words if word not in ("bold", "dim")), None)
-                    bold, dim = "bold" in words or None, "dim" in words or None
-                    padded = painted_as(padded, fg=color, bold=bold, dim=dim)
-                painted.append(padded)
-            yield "  ".join(painted).rstrip()
+                    padded = painted(padded, style)
+                shown.append(padded)
+            yield "  ".join(shown).rstrip()
+
+
+_TOPICS = frozenset({"topic"})
+
+
+def _distinct(table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Return whether topics that are cut to fit still differ from each other."""
+    widths = _fitted(table, columns, cells, width, _TOPICS)
+    topics = [
+        (set(texts), wide) for c, texts, wide in zip(columns, cells, widths, strict=True) if c.key in _TOPICS
+    ]
+    return all(len({middle_cut(text, wide) for text in texts}) == len(texts) for texts, wide in topics)
+
+
+def middle_cut(text: str, width: int) -> str:
+    """Return `text` in `width`, its middle left out: topics often begin alike, and end with a version."""
+    if len(text) <= width:
+        return text
+    after = (width - 1) // 2
+    return f"{text[: width - 1 - after]}…{text[len(text) - after :]}"
 
 
 def _fitted(
-    table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int
+    table: Table,
+    columns: tuple[Column, ...],
+    cells: Sequence[Sequence[str]],
+    width: int,
+    shortened: frozenset[str],
 ) -> list[int]:
     """Return the columns' widths: those that are cut shrink first, then always the widest."""
     widths = [max(map(len, texts), default=0) for texts in cells]
@@ -180,7 +228,7 @@ def _fitted(
         whole = max(map(len, texts)) if texts and all(map(_MOMENT.fullmatch, texts)) else 0
         least.append(max(min(wide, _READABLE), len(column.heading), whole))
     excess = sum(widths) + 2 * (len(columns) - 1) - width
-    for keys in (table.cut, frozenset(column.key for column in columns)):
+    for keys in (table.cut, shortened, frozenset(column.key for column in columns)):
         while excess > 0:
             able = [n for n, c in enumerate(columns) if c.key in keys and widths[n] > least[n]]
             if not able:

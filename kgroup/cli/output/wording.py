@@ -2,12 +2,14 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.domain import MemberStatus
+from kgroup.cli.output.tables import Painted
+from kgroup.domain import MemberStatus, count_of, ranges
 from kgroup.errors import ErrorCode
 
 STATE_STYLES: Mapping[str, str] = {
@@ -33,15 +35,33 @@ _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a
 _KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """Return `0-2,5` for 0, 1, 2 and 5."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(map(str, part)) for part in parts)
+MARKS: Mapping[str, str] = {"error": "!!", "warn": "!", "info": "·"}
+"""The severities of findings, the worst first, and how text marks them."""
+_FINDING_STYLES = {"error": "red", "warn": "yellow"}
+
+
+class _Found(Protocol):
+    """A finding of a description or of a check-up."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+def finding_line(found: _Found) -> str:
+    """Return the first line of a finding."""
+    line = f"{MARKS[found.severity]} {found.code} {found.message}"
+    style = _FINDING_STYLES.get(found.severity)
+    return line if style is None else Painted(line, style)
+
+
+def more_findings(found: Sequence[_Found], top: int | None) -> Iterator[str]:
+    """Yield how many findings `--top` leaves out, if any."""
+    if top is not None and len(found) > top:
+        yield f"and {count_of(len(found) - top, 'more finding')}"
 
 
 UNKNOWN = "?"
@@ -58,7 +78,7 @@ def owned_text(member: Member) -> str:
     if member.assignment is not None:
         return assignment_text(member.assignment)
     if member.raw_assignment is not None:
-        return f"unknown ({len(b64decode(member.raw_assignment))} bytes)"
+        return f"unknown ({count_of(len(b64decode(member.raw_assignment)), 'byte')})"
     return "unknown"
 
 
@@ -99,7 +119,11 @@ def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: 
         return f"lag {total}"
     if at_least is None:
         return "lag unknown"
-    why = f"{unknown} of {partitions} partitions unknown" if unknown else "not all partitions are seen"
+    why = (
+        f"{unknown} of {count_of(partitions, 'partition')} unknown"
+        if unknown
+        else "not all partitions are seen"
+    )
     return f"lag at least {at_least} ({why})"
 
 

@@ -14,6 +14,7 @@ from kgroup.admin.topics import ClusterStatus
 from kgroup.admin.users import ScramUser
 from kgroup.broker.metrics import Metric
 from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.schemas.checkups import CHECKUP
 from kgroup.cli.schemas.derive import model, schema_of
 from kgroup.cli.schemas.parts import (
     BOOLEAN,
@@ -148,6 +149,9 @@ LOCAL: Mapping[str, Schema] = {
                 )
             ),
             "the known lines of a log, the first of each entry, and the names in it",
+        ),
+        now=note(
+            nullable(array(CHECKUP)), "what `doctor` finds in their groups; null where no cluster was asked"
         ),
     ),
     "config show": record(

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from kgroup.admin.change.offset_plans import PlannedGroup
-from kgroup.admin.diagnose.checks import Diagnosis
-from kgroup.admin.diagnose.doctor import Alike
 from kgroup.admin.migrate.models import Check
-from kgroup.admin.models import GroupResult, GroupType
+from kgroup.admin.models import GroupResult
 from kgroup.admin.read.conditions import Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.read.patterns import PatternCheck
 from kgroup.admin.read.watching import Change
+from kgroup.cli.schemas.checkups import CHECKUP
 from kgroup.cli.schemas.derive import model, schema_of
 from kgroup.cli.schemas.groups import SETTING_CHANGE
 from kgroup.cli.schemas.parts import (
@@ -68,16 +67,6 @@ _ENTRY: dict[str, Schema] = {
     "time_ms": INTEGER,
     "groups": array(STRING),
 }
-_CHECKUP = record(
-    group_id=STRING,
-    type=schema_of(GroupType),
-    state=STRING,
-    verdict=one_of("healthy", "sick", "unknown"),
-    healthy=note(nullable(BOOLEAN), "null for unknown"),
-    findings=array(schema_of(Diagnosis)),
-    statuses=note(array(schema_of(Alike)), "of the partitions, worst first"),
-    skipped=note(array(STRING), "what could not be read"),
-)
 _NEED = record(
     operation=STRING,
     resource_type=one_of("Group", "Topic", "Cluster", "TransactionalId"),
@@ -171,5 +160,5 @@ OFFSETS: Mapping[str, Schema] = {
         ),
     ),
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
-    "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},
+    "doctor": {"anyOf": [record(groups=array(CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},
 }

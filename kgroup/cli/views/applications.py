@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from kgroup.admin.models import GroupDescription, Member
 from kgroup.admin.read.applications import NAMES
 from kgroup.cli.output.tables import Column
-from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, ranges, short_process_id
-from kgroup.domain import Document, count_of
+from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, short_process_id
+from kgroup.domain import Document, count_of, ranges
 from kgroup.history.fold.events import duration_text
 from kgroup.protocol.embedded.connect import Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application

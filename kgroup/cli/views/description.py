@@ -1,12 +1,13 @@
 """A described group as text and tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from kgroup.admin.models import (
     CONSUMER,
     STREAMS,
     Described,
+    Finding,
     GroupDescription,
     Member,
     OffsetRow,
@@ -20,19 +21,21 @@ from kgroup.admin.read.members import partitions_of
 from kgroup.admin.statuses import WEIGHTS
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import (
+    MARKS,
     STATE_STYLES,
     STATUS_STYLES,
     UNKNOWN,
     assignment_text,
+    finding_line,
     lag_text,
+    more_findings,
     owned_text,
-    ranges,
     short_member_id,
     short_process_id,
     tasks_text,
 )
 from kgroup.cli.views.expected import lines
-from kgroup.domain import Document, MemberStatus, TopicPartition
+from kgroup.domain import Document, MemberStatus, TopicPartition, count_of, ranges
 from kgroup.durations import iso
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -107,29 +110,42 @@ HELD_OPEN = 5
 """Partitions with open transactions that are described in text; -o json has them all."""
 _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
 """These columns for members that read no topics."""
-_MARKS = {"info": "·", "warn": "!", "error": "!!"}
-
 
 LARGE = 20
 """A group with more members is shown as one line per member where that is possible."""
-Pick = Callable[[list[Document]], list[Document]]
 
 
-def picked(rows: list[Document], *, sort: str | None, top: int | None) -> list[Document]:
-    """Return the first `top` rows; with `sort` "lag" first unknown lags, then the largest.
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The rows, and the findings, that --sort and --top select."""
 
-    Without `sort`, members that are not stable come first among the `top`.
-    """
-    if sort == "lag" or top is not None:
-        rows = sorted(
-            rows,
-            key=lambda row: (
-                (1, -lag) if isinstance(lag := row["lag"], int) else (0 if lag == UNKNOWN else 2, 0)
-            ),
-        )
-    if sort is None and top is not None:
-        rows = sorted(rows, key=lambda row: row.get("state", MemberStatus.STABLE) == MemberStatus.STABLE)
-    return rows[:top]
+    sort: str | None = None
+    top: int | None = None
+
+    def __call__(self, rows: list[Document]) -> list[Document]:
+        """Return the first `top` rows; with `sort` "lag" first unknown lags, then the largest.
+
+        Without `sort`, members that are not stable come first among the `top`.
+        """
+        if self.sort == "lag" or self.top is not None:
+            rows = sorted(
+                rows,
+                key=lambda row: (
+                    (1, -lag) if isinstance(lag := row["lag"], int) else (0 if lag == UNKNOWN else 2, 0)
+                ),
+            )
+        if self.sort is None and self.top is not None:
+            rows = sorted(rows, key=lambda row: row.get("state", MemberStatus.STABLE) == MemberStatus.STABLE)
+        return rows[: self.top]
+
+    def worst(self, found: Sequence[Finding]) -> list[Finding]:
+        """Return the `top` findings, the worst first; all in their order without it."""
+        if self.top is None:
+            return list(found)
+        return sorted(found, key=lambda finding: list(MARKS).index(finding.severity))[: self.top]
+
+
+EVERY = Pick()
 
 
 def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], list[str]]:
@@ -139,7 +155,7 @@ def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], 
 
 
 def blocks(
-    group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = list
+    group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = EVERY
 ) -> Iterator[str | Table]:
     """Yield the chosen sections of one group, in reading order; `short` cuts member ids."""
     if "summary" in sections:
@@ -168,10 +184,11 @@ def blocks(
         yield from left
     if "findings" in sections and group.findings:
         yield ""
-        for finding in group.findings:
-            yield f"{_MARKS.get(finding.severity, '!')} {finding.code} {finding.message}"
+        for finding in pick.worst(group.findings):
+            yield finding_line(finding)
             if finding.hint:
                 yield f"  {finding.hint}"
+        yield from more_findings(group.findings, pick.top)
 
 
 def _topology(topology: StreamsTopology) -> Iterator[str | Table]:
@@ -386,7 +403,7 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
             f"{row.log_end_offset}, at an open transaction: {by}"
         )
     if len(open_rows) > HELD_OPEN:
-        yield f"and {len(open_rows) - HELD_OPEN} partitions more with open transactions"
+        yield f"and {count_of(len(open_rows) - HELD_OPEN, 'partition')} more with open transactions"
 
 
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:

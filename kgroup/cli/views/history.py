@@ -39,10 +39,10 @@ from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.history_state import description
 from kgroup.cli.views.scenarios import WantedScenario
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition, partitions_text
 from kgroup.durations import iso
 from kgroup.errors import ConfigError
-from kgroup.history.fold.events import Event, duration_text, partitions_text
+from kgroup.history.fold.events import Event, duration_text
 from kgroup.history.fold.folding import Holdings
 from kgroup.history.fold.view import EPOCHS
 from kgroup.history.items import BadRange
@@ -244,7 +244,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
                 of = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
                 where = f"{of}{row['partition']}:{row['offset']}"
-                moment = " ".join(day_and_clock(when))
+                moment = iso(when) or "-"
                 print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
         bad += log.bad
     source.check()

@@ -13,7 +13,7 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import only_rights
-from kgroup.domain import Document, TopicPartition
+from kgroup.domain import Document, TopicPartition, count_of
 from kgroup.history.fold.view import SHARE, STREAMS
 
 if TYPE_CHECKING:
@@ -145,7 +145,11 @@ def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> Exit
 
 def _summary(found: Comparison) -> str:
     bad, unknown, count = len(found.named("differs")), len(found.named("not compared")), len(found.verdicts)
-    text = f"{bad} of {count} groups differ" if bad else f"{count} groups: replay = live state"
+    text = (
+        f"{bad} of {count_of(count, 'group')} {'differs' if bad == 1 else 'differ'}"
+        if bad
+        else f"{count_of(count, 'group')}: replay = live state"
+    )
     if unknown:
         text = f"{text}, but {unknown} could not be compared"
     elif partly := sum(bool(verdict.uncompared) for verdict in found.verdicts.values()):

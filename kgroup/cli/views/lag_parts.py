@@ -23,6 +23,7 @@ from kgroup.cli.views.lagging import (
     rows_of,
     verdict_of,
 )
+from kgroup.domain import count_of
 
 
 class Shown:
@@ -84,7 +85,7 @@ class Shown:
         if not table.rows:
             return lines
         rows = sum(len(list(rows_of(group, self._by_topic))) for group in measured.groups)
-        left = [] if len(table.rows) == rows else [f"{len(table.rows)} of {rows} rows shown"]
+        left = [] if len(table.rows) == rows else [f"{len(table.rows)} of {count_of(rows, 'row')} shown"]
         return [*lines, "", table, *left]
 
     def _table(self, measured: LagReport) -> Table:

@@ -14,7 +14,7 @@ from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import STATUS, offset_cells, stable_cells
-from kgroup.domain import Document, grouped
+from kgroup.domain import Document, count_of, grouped
 
 _RATES = (Column("consumed_per_s", "READ/S", right=True), Column("produced_per_s", "WRITTEN/S", right=True))
 NOTED = 5
@@ -128,7 +128,7 @@ def notes(group: GroupLag) -> Iterator[str]:
         left = "left out: " if row.gone else ""
         yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
     if len(noted) > NOTED:
-        yield f"{group.group_id}: and {len(noted) - NOTED} partitions more; -o json has them all"
+        yield f"{group.group_id}: and {count_of(len(noted) - NOTED, 'partition')} more; -o json has them all"
     if group.unreadable_lag:
         yield (
             f"{group.group_id}: {group.unreadable_lag} of a lag of {group.lag_at_least} cannot be read: "
@@ -189,6 +189,8 @@ def headline(group: GroupLag) -> str:
         left = group.catches_up_in_s
         if left is not None:
             parts.append(f"caught up in {duration_text(int(left * 1000))}")
+        elif group.total_lag is not None and group.gain_per_s == 0 and group.consumed_per_s:
+            parts.append("as fast as records arrive")
         elif group.total_lag is not None:
             parts.append("does not catch up")
     return "   ".join(parts)

@@ -128,7 +128,7 @@ def _code(look: Look) -> ExitCode:
 
 def text(look: Look) -> str:
     """Return a look in one line."""
-    parts = [(iso(look.timestamp_ms) or "")[11:-1], _head(look)]
+    parts = [(iso(look.timestamp_ms) or "")[11:], _head(look)]
     if look.remaining:
         parts.append("remaining " + ", ".join(look.remaining))
     if look.unowned:

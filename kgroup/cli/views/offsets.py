@@ -12,7 +12,7 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, absent, of_code_name, of_seen
-from kgroup.domain import Document, first_of, grouped
+from kgroup.domain import Document, count_of, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
 _ROWS = (
@@ -93,7 +93,7 @@ def executed(
         elif len(items) == 1:
             errors.append(_error(items[0]))
         else:
-            message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
+            message = f"{group_id}, {count_of(len(items), 'partition')}: {code}: {effect}"
             errors.append(ItemError(group_id, code or "FAILED", message))
     gone = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]

@@ -11,6 +11,7 @@ from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.expected import wait_text
 from kgroup.coordinator.roster import TARGET_SIZE, WAIT
+from kgroup.domain import count_of
 
 _COLUMNS = (
     Column("instance_id", "INSTANCE"),
@@ -70,7 +71,7 @@ def _headline(plan: RegistrationPlan) -> str:
     group = plan.group
     what = "no such group yet" if group is None else f"{group.type}, {group.state}"
     if group is not None and group.members is not None:
-        what += f", {len(group.members)} members"
+        what += f", {count_of(len(group.members), 'member')}"
     after = plan.after
     wait = after.get(WAIT)
     parts = [f"PLAN  {plan.group_id} ({what})"]

@@ -315,7 +315,10 @@ def _made_up(name: str) -> bytes:
 def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
     kept = "the same" if done.offsets_kept else "NOT the same"
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
-    yield f"{done.group_id} · {done.copied} records copied from {done.source} · nothing is changed there"
+    yield (
+        f"{done.group_id} · {count_of(done.copied, 'record')} copied from {done.source} · "
+        f"nothing is changed there"
+    )
     for number, step in enumerate(done.steps, 1):
         if records or number == 1:
             yield ""
@@ -335,4 +338,4 @@ def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
             line = f"     {record['offset']:>6}  {record['type_name']}{about}  {value}"
             yield from wrapped(line, READABLE, 13)
     if not records:
-        yield f"{sum(len(step.records) for step in done.steps)} records; --verbose shows them"
+        yield f"{count_of(sum(len(step.records) for step in done.steps), 'record')}; --verbose shows them"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.domain import MemberStatus, TopicPartition, count_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of, partitions_text
 from kgroup.history.fold import applications
 from kgroup.history.fold.comings import (
     count_revoking,
@@ -13,7 +13,7 @@ from kgroup.history.fold.comings import (
     report_settings,
 )
 from kgroup.history.fold.departures import last_commit
-from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
+from kgroup.history.fold.events import Event, Kind, duration_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.removals import Age
 from kgroup.history.fold.share_changes import report_share

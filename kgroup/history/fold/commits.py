@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kgroup.domain import TopicPartition, count_of, uuid_text
-from kgroup.history.fold.events import Event, Kind, partitions_text
+from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
+from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.marks import Mark, mark_in
 from kgroup.history.fold.ownership import GivenUp, owners
 from kgroup.history.fold.state import GroupState

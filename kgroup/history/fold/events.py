@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -156,25 +155,6 @@ class Event:
     def unowned_ms(self) -> int | None:
         """The longest time that one of the event's partitions had no owner; None if that does not apply."""
         return max((u.ms for u in self.unowned), default=None)
-
-
-def partitions_text(partitions: Iterable[TopicPartition]) -> str:
-    """Return partitions as people write them: `orders:0-3,6 pay:0`, in order; `-` for none."""
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        topics.setdefault(topic, []).append(number)
-    return " ".join(f"{topic}:{ranges_text(numbers)}" for topic, numbers in topics.items()) or "-"
-
-
-def ranges_text(numbers: list[int]) -> str:
-    """Return ascending numbers as `0-3,6`."""
-    spans: list[list[int]] = []
-    for n in numbers:
-        if spans and n == spans[-1][1] + 1:
-            spans[-1][1] = n
-        else:
-            spans.append([n, n])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
 def duration_text(ms: int) -> str:

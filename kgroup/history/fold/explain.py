@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, count_of, partitions_text
 from kgroup.history.fold import applications
-from kgroup.history.fold.events import Event, Kind, Unowned, partitions_text
+from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.view import CONSUMER, SHARE, RecordedMember, View
 
@@ -157,7 +157,7 @@ def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
     if a is None or b is None:
         if own is not None:
             return own
-        return f"{len(new.metadata)} bytes, not the consumer protocol's, so not decoded"
+        return f"{count_of(len(new.metadata), 'byte')}, not the consumer protocol's, so not decoded"
     found = [own] if own else []
     if old.owned != new.owned:
         found.append(f"it owned {partitions_text(new.owned)}, {partitions_text(old.owned)} before")

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
 from kgroup.history.fold.changes import report_changes
 from kgroup.history.fold.commits import Spans, rewound, transaction_ended
-from kgroup.history.fold.events import Event, Kind, partitions_text
+from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart
@@ -444,7 +444,7 @@ def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: 
         end_offset=gap_end,
         timestamp_ms=gap_timestamp_ms,
         end_timestamp_ms=gap_timestamp_ms,
-        detail=f"{missing} records up to offset {gap_end} are no longer in the log: earlier events "
+        detail=f"{count_of(missing, 'record')} up to offset {gap_end} no longer in the log: earlier events "
         "show only what compaction left",
         count=missing,
     )

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kgroup.domain import TopicPartition
-from kgroup.history.fold.events import ranges_text
+from kgroup.domain import TopicPartition, ranges
 from kgroup.protocol.streams_records import (
     StreamsGroupTopologyValue,
     Subtopology,
@@ -49,7 +48,7 @@ class TaskSets:
             for task in sorted(tasks):
                 parts.setdefault(task.subtopology, []).append(task.number)
             if parts:
-                listed = (f"{name}:{ranges_text(numbers)}" for name, numbers in parts.items())
+                listed = (f"{name}:{ranges(numbers)}" for name, numbers in parts.items())
                 found.append(f"{role} {' '.join(listed)}")
         return ", ".join(found) or "no tasks"
 

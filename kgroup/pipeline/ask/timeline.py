@@ -72,7 +72,7 @@ class Timeline:
         """What the curve of distances shows, or why there is none."""
         if self.ends_ms is None:
             return "the ends of the logs are not in this topic: name the cluster with -b for the distance"
-        when = datetime.fromtimestamp(self.ends_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        when = datetime.fromtimestamp(self.ends_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         if not self.behind:
             return f"no partition of the group had a log at {when}"
         text = f"records from each commit to the end of its log at {when}: the lag was at most that"

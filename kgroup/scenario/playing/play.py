@@ -11,10 +11,9 @@ from typing import Protocol, TypedDict, TypeVar, Unpack
 from kgroup.broker.control.control import Control
 from kgroup.broker.control.gates import Gate
 from kgroup.client.settings import ConnectionSettings
-from kgroup.domain import TopicPartition, count_of
+from kgroup.domain import TopicPartition, count_of, partitions_text
 from kgroup.errors import ConfigError, ErrorCode, KgroupError, TimedOut
 from kgroup.history.fold.departures import Way
-from kgroup.history.fold.events import partitions_text
 from kgroup.members.classic import ClassicMember
 from kgroup.members.commits import NAMES_UNTIL, commit_errors, commit_request
 from kgroup.members.consumer import ConsumerMember

@@ -13,7 +13,7 @@ from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers_of
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 from kgroup.members.classic import ClassicMember
 from kgroup.members.streams import StreamsMember
 from kgroup.simulation.checks.hard_state import compacted, difference
@@ -183,7 +183,7 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
         return "the coordinator does not know it" if running else None
     wanted = [process for process in group.processes if process.wanted]
     if len(wanted) != len(running):
-        return f"{len(wanted)} processes are wanted, {len(running)} run"
+        return f"{count_of(len(wanted), 'process', 'es')} wanted, {len(running)} run"
     if running and known.state != _at_rest(world, known):
         return f"it is {known.state}"
     ids = {process.member.member_id for process in running if process.member is not None}
@@ -206,9 +206,9 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     )
     if running and held != due and not excused:
         missing = sorted(map(str, due - held)) or sorted(map(str, held - due))
-        return f"it reads {len(held)} of {len(due)} partitions: {missing[:5]}"
+        return f"it reads {len(held)} of {count_of(len(due), 'partition')}: {missing[:5]}"
     unread = [p for process in running for p in process.holding if p not in process.positions]
-    return f"{len(unread)} partitions have no position" if unread else None
+    return f"{count_of(len(unread), 'partition')} without a position" if unread else None
 
 
 def _at_rest(world: World, known: Group) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 from kgroup.members.commits import commit_request
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -268,7 +268,7 @@ class Faults:
             name = rng.choice(names)
             more = world.image.by_name[name].partitions + rng.randint(1, 3)
             world.set_topic(name, more)
-            return f"topic {name} has {more} partitions"
+            return f"topic {name} has {count_of(more, 'partition')}"
         if choice < 0.8:
             self._topics_made += 1
             world.set_topic(f"t-new{self._topics_made}", 2)

@@ -14,6 +14,10 @@ _UNITS = {"ms": 1, None: 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 VERBS = ("restart", "start", "roll-out", "stop", "kill", "upgrade", "failover")
 
 
+MOST_MEMBERS, MOST_PARTITIONS = 10_000, 100_000
+"""More than any group has; a simulation of more would not end."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioStep:
     """One step; times in ms, `share` of the members it affects (0 to 1).
@@ -160,9 +164,9 @@ def milliseconds(value: object) -> int:
 
 
 def _count(path: Path, value: object) -> int | None:
-    if value is None or (isinstance(value, int) and value > 0):
+    if value is None or (isinstance(value, int) and 0 < value <= MOST_PARTITIONS):
         return value
-    raise ConfigError(f"scenario {path}: {value!r} is not a positive number")
+    raise ConfigError(f"scenario {path}: {value!r} is not a number from 1 to {MOST_PARTITIONS}")
 
 
 def _step(path: Path, entry: Any) -> ScenarioStep:

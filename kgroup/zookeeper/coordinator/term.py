@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from kgroup.domain import count_of
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.core import UNCERTAIN, Core, reason, uncertain
 from kgroup.zookeeper.coordinator.directory import Directory, Found, Partitions
@@ -470,7 +471,10 @@ class Recovery:
             return
         group.stage = Stage.RECOVERING
         waiting = ", ".join(sorted(group.awaited)[:3])
-        core.log(Level.INFO, f"group {group.group_id} waits for {len(group.awaited)} consumers: {waiting}")
+        core.log(
+            Level.INFO,
+            f"group {group.group_id} waits for {count_of(len(group.awaited), 'consumer')}: {waiting}",
+        )
 
         def waited() -> None:
             if group.stage is Stage.RECOVERING and not group.dropped:

@@ -8,7 +8,7 @@ from kgroup.admin.models import Finding, GroupDescription
 from kgroup.admin.read.findings import find as find_in_all
 from kgroup.admin.read.findings import subscribed
 from kgroup.admin.refusals import code_name
-from kgroup.domain import TopicPartition, first_of
+from kgroup.domain import TopicPartition, count_of, first_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.zookeeper.groups.nodes import OFFSETS, GroupNodes
 
@@ -45,7 +45,7 @@ def _own(
 ) -> Iterator[tuple[str, str]]:
     if in_kafka:
         where = f"{len(nodes.offsets) or 'none'} in ZooKeeper"
-        count = "1 offset is" if len(in_kafka) == 1 else f"{len(in_kafka)} offsets are"
+        count = count_of(len(in_kafka), "offset")
         yield "KG401", f"offsets.storage=kafka: {count} in __consumer_offsets, {where}"
     if group.state == "Unsettled":
         yield "KG402", _unsettled(group, nodes)

@@ -19,7 +19,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.lag_report import LagReport, sampled
 from kgroup.admin.refusals import code_name, is_absent, item_error
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, count_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.patterns import LONGEST_QUOTE, fault_of
 from kgroup.zookeeper.groups import nodes as tree
@@ -243,7 +243,7 @@ def refusal_of(seen: Seen) -> KgroupError | None:
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     if seen.state != UNKNOWN:
         count = len(nodes.registered)
-        consumers = "1 live consumer" if count == 1 else f"{count} live consumers"
+        consumers = count_of(count, "live consumer")
         where = "in ZooKeeper" if nodes.described is None else "with its coordinator"
         message = f"{name} has {consumers} registered {where}: they go on committing"
         hint = "stop its consumers first; their registrations end with their sessions"
@@ -251,7 +251,9 @@ def refusal_of(seen: Seen) -> KgroupError | None:
     if nodes.owners:
         lasting = any(owner.lasting for owner in nodes.owners.values())
         how = "by nodes that outlive their consumers" if lasting else "by consumers that are not registered"
-        message = f"{name}: whether it is read is unknown: {len(nodes.owners)} partitions are owned {how}"
+        message = (
+            f"{name}: whether it is read is unknown: {count_of(len(nodes.owners), 'partition')} owned {how}"
+        )
         hint = "ask again in a moment"
         if lasting and not nodes.errors:
             hint = "only a coordinator knows: ask again while kgroup serve --legacy runs on this tree"

@@ -371,7 +371,7 @@ def test_a_static_streams_member_that_left_for_now(fake: FakeCluster, admin: Adm
     fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _streams(away))
     (group,) = admin.describe(["st"]).groups
     (finding,) = (found for found in group.findings if found.code == "KG103")
-    assert finding.message == "i shut down without leaving for good: partition orders-0 wait for it"
+    assert finding.message == "i shut down without leaving for good: partition orders-0 waits for it"
     assert finding.hint == "bring it back, or: wait for its session to end"
 
 

@@ -239,7 +239,7 @@ def test_offsets_that_a_transaction_holds_open() -> None:
     found = examine(_held(cluster(), 99).cluster(), "g", patience_s=5)
     (held,) = [each for each in found.findings if each.code == "KG309"]
     assert (found.verdict, held.severity) == ("sick", "error")
-    assert held.message == "offsets of orders-1 are held open by a transaction for at least 5 s"
+    assert held.message == "offsets of partition orders-1 are held open by a transaction for at least 5 s"
     assert any("DESCRIBE on the TransactionalId" in fact for fact in held.evidence)
 
 

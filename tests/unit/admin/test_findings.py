@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.codes import CODES
-from kgroup.admin.read.findings import _CHECKS
+from kgroup.admin.diagnose.checks import diagnoses
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.models import Finding
+from kgroup.admin.read.findings import _CHECKS, some
+from kgroup.admin.statuses import PartitionStatus, Status
+from kgroup.domain import TopicPartition
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
@@ -79,7 +86,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG107",
             classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3")),
-            "1 static and 1 dynamic members: m2 dynamic",
+            "1 static and 1 dynamic member: m2 dynamic",
         ),
         (
             "KG201",
@@ -91,7 +98,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG211",
             classic_group("g", classic_member("m", "orders:0,1,2,3", user_data=b"12345678")),
-            "1 of 1 assignments carry user data (8 B)",
+            "1 of 1 assignment carry user data (8 B)",
         ),
         (
             "KG303",
@@ -148,3 +155,109 @@ def test_an_offset_beyond_the_end_is_set_back_to_where_nothing_is_left_out() -> 
     (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
     (beyond,) = [each for each in group.findings if each.code == "KG301"]
     assert beyond.hint is not None and beyond.hint.endswith("reset-offsets g --topic orders:0 --to-earliest")
+
+
+WIDE = 300
+"""Partitions, members and topics: more than a finding may list."""
+
+
+def large(group: object, committed: dict[str, int], ends: int = 0) -> list[Finding]:
+    """The findings of a group about very many partitions of one topic."""
+    others = {f"other-{n}": 1 for n in range(WIDE)}
+    fake = FakeCluster(topics={"orders": WIDE, "__consumer_offsets": 50, **others})
+    groups = Groups(fake).add(group)  # type: ignore[arg-type]
+    groups.committed["g"] = committed
+    groups.ends = {f"orders:{p}": ends for p in range(WIDE)} | {f"{name}:0": 9 for name in others}
+    groups.starts = dict.fromkeys(groups.ends, 0)
+    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    return list(described.findings)
+
+
+EACH = {f"orders:{p}": 9 for p in range(WIDE)}
+ONE_OWNER = classic_member("m", "orders:" + ",".join(map(str, range(WIDE))))
+
+
+@pytest.mark.parametrize(
+    ("code", "group", "committed", "ends", "hint"),
+    [
+        (
+            "KG301",
+            classic_group("g", state="Empty"),
+            EACH,
+            0,
+            "reset-offsets g --topic orders:0-299 --to-earliest",
+        ),
+        (
+            "KG302",
+            classic_group("g", state="Empty"),
+            {f"gone:{p}": 1 for p in range(WIDE)},
+            0,
+            "--topic gone",
+        ),
+        ("KG306", classic_group("g", ONE_OWNER), {}, 5, "auto.offset.reset"),
+        (
+            "KG104",
+            classic_group("g", classic_member("m", "orders:0")),
+            {"orders:0": 5},
+            5,
+            "metadata.max.age",
+        ),
+        (
+            "KG305",
+            classic_group("g", ONE_OWNER),
+            EACH | {f"other-{n}:0": 1 for n in range(WIDE)},
+            9,
+            "offsets.retention",
+        ),
+        (
+            "KG103",
+            consumer_group(
+                "g",
+                *(consumer_member(f"m{n}", f"orders:{n}", instance=f"i{n}", epoch=-2) for n in range(WIDE)),
+            ),
+            EACH,
+            9,
+            "remove-members g --left-only",
+        ),
+        (
+            "KG101",
+            consumer_group(
+                "g", *(consumer_member(f"m{n}", f"orders:{n}", "orders:0", epoch=4) for n in range(WIDE))
+            ),
+            EACH,
+            9,
+            "kgroup doctor g",
+        ),
+    ],
+)
+def test_one_cause_is_one_finding_however_wide_the_group(
+    code: str, group: object, committed: dict[str, int], ends: int, hint: str
+) -> None:
+    """A recreated topic of a thousand partitions filled a thousand lines, and its command another."""
+    found_ = large(group, committed, ends)
+    ours = [each for each in found_ if each.code == code]
+    assert len(ours) == (2 if code == "KG101" else 1), found_  # those that give up, and those that wait
+    assert any(hint in (each.hint or "") for each in ours)
+    assert all(len(each.message) < 400 and (code == "KG302" or len(each.hint or "") < 200) for each in found_)
+
+
+def test_ranges_of_partitions_are_named_and_scattered_ones_counted() -> None:
+    places = [TopicPartition("orders", p) for p in range(WIDE)] + [TopicPartition("pay", 3)]
+    assert some(places) == "301 partitions orders:0-299 pay:3"
+    assert some(places[::2]).endswith(" and 139 more ranges")
+    assert some(places[:2]) == "partitions orders-0 orders-1"
+
+
+def test_a_recreated_topic_is_one_finding_of_doctor() -> None:
+    """The offsets beyond its end were a second one, with another command."""
+    fake = FakeCluster(topics={"orders": WIDE, "__consumer_offsets": 50})
+    groups = Groups(fake).add(classic_group("g", state="Empty"))
+    groups.committed["g"] = EACH
+    groups.ends = {f"orders:{p}": 5 for p in range(WIDE)}
+    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    recreated = Status(PartitionStatus.RECREATED, "error", "the topic's id is another one")
+    rows = tuple(replace(row, status=recreated) if row.partition else row for row in group.offsets)
+    seen = {each.code: each for each in diagnoses(Facts(replace(group, offsets=rows), 0, 0, 0.0))}
+    assert seen["KG301"].message == "orders-0: 9 is 4 beyond the end 5"
+    assert seen["KG319"].message.startswith("299 partitions orders:1-299: ")
+    assert (seen["KG319"].hint or "").endswith("kgroup reset-offsets g --topic orders:1-299 --to-earliest")

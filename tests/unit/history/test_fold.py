@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgroup.domain import TopicPartition
-from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
+from kgroup.domain import TopicPartition, partitions_text
+from kgroup.history.fold.events import Event, Kind, duration_text
 from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.marks import Mark
 from kgroup.history.replay import At, Story, chosen, replay

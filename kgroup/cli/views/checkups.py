@@ -1,0 +1,102 @@
+"""Check-ups of groups as text, JSON and errors: of `doctor`, and of `explain` with a cluster."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from kgroup.admin.models import ItemError
+from kgroup.admin.shell import command as line
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.tables import Painted
+from kgroup.cli.output.wording import MARKS, exit_codes, finding_line, more_findings, of_seen, only_rights
+from kgroup.domain import Document, count_of, grouped
+
+if TYPE_CHECKING:
+    from kgroup.admin.diagnose.doctor import Checkup, Examined
+
+LOOKS = ("history", "settings", "transactions", "lag", "assignments")
+_WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
+"""The verdicts, in the order in which groups are shown."""
+_STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}
+
+
+def code_of(found: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
+    """Return the exit code for what could not be seen of groups, or of which there are (`hidden`)."""
+    unknown = [checkup for checkup in found.checkups if checkup.verdict == "unknown"]
+    codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
+    code = of_batch(codes, len(unknown) < len(found.checkups))
+    return of_seen(ExitCode.PARTIAL if len(set(codes)) > 1 else code, hidden)
+
+
+def _code_of(checkup: "Checkup") -> ExitCode:
+    """Return the exit code of an unknown verdict: the group was seen, and a part of it was not."""
+    return only_rights(each.code for each in checkup.unseen)
+
+
+def unseen_of(checkups: "Iterable[Checkup]") -> list[ItemError]:
+    """Return the failed polls of groups; the same failure of many groups once."""
+    groups = grouped(
+        ((each.look, each.code, each.message), checkup.group.group_id)
+        for checkup in checkups
+        for each in checkup.unseen
+    )
+    errors = []
+    for (look, code, message), names in groups.items():
+        more = f" and {count_of(len(names) - 1, 'more group')}" if len(names) > 1 else ""
+        hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
+        errors.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
+    return errors
+
+
+def document_of(checkup: "Checkup") -> Document:
+    """Return a check-up as JSON."""
+    return {
+        "group_id": checkup.group.group_id,
+        "type": checkup.group.type,
+        "state": checkup.group.state,
+        "verdict": checkup.verdict,
+        "healthy": checkup.healthy,
+        "findings": [asdict(found) for found in checkup.findings],
+        "statuses": [asdict(alike) for alike in checkup.statuses],
+        "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
+    }
+
+
+def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[str]:
+    """Yield the groups, sick ones first; where there are several, a healthy one in one line."""
+    order = list(_WORDS)
+    brief = len(checkups) > 1
+    shown = False
+    for checkup in sorted(checkups, key=lambda checkup: order.index(checkup.verdict)):
+        if brief and checkup.healthy:
+            codes = grouped((found.severity, found.code) for found in checkup.findings)
+            noted = "".join(f"   {MARKS[severity]} {' '.join(found)}" for severity, found in codes.items())
+            yield from ([""] if shown else [])
+            yield Painted(_headline(checkup) + noted, _STYLES[checkup.verdict])
+            shown = False
+            continue
+        yield from ([""] if shown else [])
+        yield from _text(checkup, top)
+        shown = True
+
+
+def _headline(checkup: "Checkup") -> str:
+    group = checkup.group
+    return f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
+
+
+def _text(checkup: "Checkup", top: int | None) -> Iterator[str]:
+    yield Painted(_headline(checkup), _STYLES[checkup.verdict])
+    if not checkup.findings:
+        yield "nothing found" + (" in what could be examined" if checkup.unseen else "")
+    for found in checkup.findings[:top]:
+        yield finding_line(found)
+        yield from (f"     {fact}" for fact in found.evidence)
+        if found.hint:
+            yield f"     → {found.hint}"
+    yield from more_findings(checkup.findings, top)
+    if checkup.verdict == "healthy":
+        blame = line("blame", checkup.group.group_id)
+        yield f"     → {blame} names what set off its last rebalance or rewind"
+    for each in checkup.unseen:
+        yield f"? could not check {each.look}: {each.message}"
