@@ -149,7 +149,8 @@ def test_nobody_of_those_named_is_registered(on_cluster, group):
 @pytest.mark.parametrize("command", [REGISTER, UNREGISTER])
 def test_a_broker_that_knows_no_registered_ids(on_cluster, group, command, monkeypatch):
     """As Kafka answers: to it these are settings that no group has."""
-    monkeypatch.setattr(roster, "SETTINGS", ())
+    for name in roster.SETTINGS:
+        monkeypatch.delitem(roster.ROWS, name)
     for extra in ((), ("--execute",)):
         ran = on_cluster(*command, group, "--instance-id", "a", *extra)
         assert ran.code == ExitCode.FAILED
