@@ -81,7 +81,7 @@ def test_raw_shows_records_without_a_time(kgroup: Kgroup, mixed: Path, output: s
     assert ran.code == 0 and ran.err == ""
     lines = ran.out.splitlines()
     assert len(lines) == 3
-    assert ('"timestamp":null' if output == "ndjson" else "  - -  ") in lines[0]
+    assert ('"timestamp":null' if output == "ndjson" else "  -  OffsetCommit") in lines[0]
 
 
 @pytest.mark.parametrize(("span", "offsets"), [(SINCE_2020, ["0:2"]), (IN_2020, [])], ids=["since", "until"])

@@ -204,7 +204,7 @@ def _size(
     logs = partitions or seen.partitions or scenario.partitions or 4 * how_many
     if how_many > MOST_MEMBERS or logs > MOST_PARTITIONS:
         raise ConfigError(
-            f"{how_many} members and {logs} partitions are more than can be simulated",
+            f"{count_of(how_many, 'member')} and {count_of(logs, 'partition')}: more than can be simulated",
             f"at most {MOST_MEMBERS} and {MOST_PARTITIONS}: --members and --partitions give less",
         )
     return Size(
