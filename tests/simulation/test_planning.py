@@ -115,7 +115,7 @@ def test_examples_play(path):
         ("steps: [{explode: {}}]", "the step 'explode' is unknown"),
         ("steps: [{restart: {speed: 3}}]", "no 'speed'"),
         ("steps: [{restart: {share: lots}}]", "not a share"),
-        ("steps: [{restart: {batch: 0}}]", "not a positive number"),
+        ("steps: [{restart: {batch: 0}}]", "0 is not a number from 1 to 100000"),
         ("steps: [{wait: soon}]", "not a duration"),
         ("steps: []\nmembres: 3", "the key 'membres' is unknown"),
         ("steps: [", "not valid YAML"),

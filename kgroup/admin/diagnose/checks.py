@@ -156,8 +156,11 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         (member, view.name, state)
         for member, view in now.values()
         if (state := member.state if member is not None else view.state)
-        not in (MemberStatus.STABLE, MemberStatus.WAITING)
+        not in (MemberStatus.STABLE, MemberStatus.WAITING, MemberStatus.LEFT)
     ]
+    if not late and any(m.state == MemberStatus.LEFT for m in facts.group.known_members):
+        # One that left for now never confirms: the group is Reconciling until it is back or removed.
+        return
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
     known = [member for member, _, _ in late if member is not None]
     yield _diagnosis(

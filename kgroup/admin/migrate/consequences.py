@@ -12,12 +12,13 @@ from kgroup.admin.migrate.models import (
     KNOWN_ASSIGNORS,
     OK,
     SESSION_TIMEOUT,
+    UNKNOWN,
     WARN,
     Check,
     Evidence,
     words,
 )
-from kgroup.admin.models import EMPTY
+from kgroup.admin.models import EMPTY, ItemError
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
@@ -57,10 +58,16 @@ def _health(found: Evidence) -> Iterator[Check]:
     """Yield what is wrong with the group before the roll: afterwards it would look like the roll's doing."""
     group = found.described
     hint = f"see to it before the roll: {command('doctor', found.group.group_id)}"
-    if group is None or group.errors:
-        why = group.errors[0].message if group is not None else "it could not be described with its offsets"
-        yield Check("health", INFO, f"whether the group is healthy now is unknown: {why}", hint)
+    if group is None:
         return
+    failed = group if isinstance(group, ItemError) else next(iter(group.errors), None)
+    if failed is not None:
+        # Rights that a roll does not need decide nothing; brokers that do not answer may hide anything.
+        status = INFO if failed.code.endswith("AUTHORIZATION_FAILED") else UNKNOWN
+        message = f"whether the group is healthy now is unknown: {failed.message}"
+        yield Check("health", status, message, hint, {}, failed.code)
+        return
+    assert not isinstance(group, ItemError)
     wrong = [each for each in group.findings if each.severity != INFO]
     if wrong:
         codes = list(dict.fromkeys(each.code for each in wrong))

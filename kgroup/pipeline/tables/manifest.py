@@ -22,7 +22,7 @@ OLDEST = 9
 """The oldest format of a table that is read."""
 FOLDED = ("events", "events_open", "folds")
 """The tables that can be made again, from the others."""
-FORMATS: Mapping[str, int] = dict.fromkeys(TABLES, 9) | dict.fromkeys((*FOLDED, "runs"), 10)
+FORMATS: Mapping[str, int] = dict.fromkeys(TABLES, 9) | dict.fromkeys(FOLDED, 11) | {"runs": 10}
 """The format of each table. Increase it whenever its columns or their meaning change.
 
 Columns are added in place; what `FOLDED` holds is folded again. `folds` includes the layout of

@@ -82,8 +82,11 @@ class TestUpgrade:
         told = Finding("KG306", "info", "not begun", None)
         assert "health" not in statuses(plan_upgrade(evidence(*THREE, described=group(findings=(told,)))))
         failed = ItemError("g", "TOPIC_AUTHORIZATION_FAILED", "may be incomplete")
-        for seen in (None, group(errors=(failed,))):
+        for seen in (failed, group(errors=(failed,))):
             assert statuses(plan_upgrade(evidence(*THREE, described=seen)))["health"] == "info"
+        silent = ItemError("g", "UNREACHABLE", "broker 1 does not answer")
+        plan = plan_upgrade(evidence(*THREE, described=silent))
+        assert (plan.verdict, statuses(plan)["health"]) == (UNKNOWN, "unknown")
 
     def test_user_data_in_one_assignment_blocks_and_is_measured(self):
         plan = plan_upgrade(evidence(*THREE[:2], described("m2", user_data=b"12345678")))
