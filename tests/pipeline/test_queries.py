@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from kgroup.history.fold.events import Kind
 from kgroup.history.replay import At, replay
 from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.history.stats import scan
@@ -103,7 +104,7 @@ def test_events_as_tables(spark, store):
     story = story_in(store)
     rows = table(spark, store, "events").collect()
     assert Counter(r.event for r in rows) == Counter(str(e.kind) for e in story.events)
-    suspicious = [e for e in story.events if e.suspicious or (e.kind == "rewound" and not e.proven)]
+    suspicious = [e for e in story.events if e.suspicious or (e.kind is Kind.REWOUND and not e.proven)]
     assert any(e.suspicious for e in suspicious)
     assert derived(spark, store, "suspicious_commits").count() == len(suspicious)
     done = [e for e in story.events if e.kind == "rebalance-completed"]
