@@ -158,7 +158,8 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         if (state := member.state if member is not None else view.state)
         not in (MemberStatus.STABLE, MemberStatus.WAITING, MemberStatus.LEFT)
     ]
-    if not late and any(m.state == MemberStatus.LEFT for m in facts.group.known_members):
+    states = {member.state for member in facts.group.known_members}
+    if not late and MemberStatus.LEFT in states and MemberStatus.BEHIND not in states:
         # One that left for now never confirms: the group is Reconciling until it is back or removed.
         return
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]

@@ -51,8 +51,8 @@ class Checkup:
 
     @property
     def verdict(self) -> str:
-        """sick with an error found; else unknown when a poll failed; else healthy."""
-        if any(finding.severity == ERROR for finding in self.findings):
+        """sick with an error found or as a status; else unknown when a poll failed; else healthy."""
+        if ERROR in {each.severity for each in self.findings} | {each.weight for each in self.statuses}:
             return SICK
         return UNKNOWN if self.unseen else HEALTHY
 

@@ -21,6 +21,7 @@ from kgroup.admin.read.readable import CLOCK_UNSURE, TIMES
 from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
+    LOOPS,
     READING,
     WARN,
     Owner,
@@ -171,6 +172,11 @@ def _status(
         )
         found.append(status_of(known))
     first, last = found[0], found[-1]
+    if first.name == PartitionStatus.STALLED and (made is None or made.generations < LOOPS):
+        # The delays that were not seen may be longer than all others: then it would still be in time.
+        for at in _samples(facts, undecided):
+            if isinstance(failed := times.get(at), KgroupError):
+                return unknown(_untimed(at[0], failed))
     if first.name == last.name and first.weight == last.weight:
         return first
     return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from kgroup.admin.codes import CODES
+from kgroup.admin.codes import CODES, ERROR
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -22,6 +22,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
+from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5
@@ -135,27 +136,37 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    # Whether the owners are known.
-    known = _subscriptions_known(group) and (
-        group.members is not None and all(m.assignment is not None for m in group.members)
-    )
-    if group.type == SHARE or group.state != STABLE or not known:
+    if not group.known_members:
         return
-    held = frozenset().union(
-        *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.known_members)
-    )
-    wanted = {
-        TopicPartition(topic, number)
-        for topic in subscribed(group)
-        for number in range(topics.get(topic) or 0)
-    }
-    if free := wanted - held:
+    free = {
+        TopicPartition(row.topic, row.partition)
+        for row in group.offsets
+        if row.status is not None and (row.status.name, row.status.weight) == (PartitionStatus.UNREAD, ERROR)
+    } | _without_owner(group, topics)
+    if free:
         hint = (
             "clients notice new partitions after metadata.max.age.ms, 5 minutes by default; the restart of a "
             "member makes the leader refresh at once. An assignor of your own may leave them out"
         )
         are = "is" if len(free) == 1 else "are"
-        yield f"{some(free)} {are} assigned to no member although the group is Stable", hint
+        yield f"{some(free)} {are} assigned to no member although the group is {group.state}", hint
+
+
+def _without_owner(group: GroupDescription, topics: PartitionCounts) -> set[TopicPartition]:
+    """Return what members of a stable group subscribe to and none owns, whether records wait or not."""
+    # Whether the owners are known.
+    known = _subscriptions_known(group) and (
+        group.members is not None and all(m.assignment is not None for m in group.members)
+    )
+    if group.type == SHARE or group.state != STABLE or not known:
+        return set()
+    held = frozenset().union(
+        *(partitions_of(m.assignment) for m in group.known_members),
+        # One that left for now takes nothing.
+        *(partitions_of(m.target_assignment) for m in group.known_members if m.state != MemberStatus.LEFT),
+    )
+    numbers = {topic: range(topics.get(topic) or 0) for topic in subscribed(group)}
+    return {TopicPartition(topic, n) for topic, those in numbers.items() for n in those} - held
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

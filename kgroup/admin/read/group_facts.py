@@ -44,7 +44,9 @@ class GroupFacts:
         opaque = any(member.assignment is None for member in group.known_members)
         self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
         self._owners = {member.member_id: _owner(member) for member in owners.values()}
-        self._moving = group.state in ("Assigning", "Reconciling")
+        # What a member that left for now has to confirm waits for its session's end, and nothing moves.
+        still = {member.state for member in group.known_members} <= {MemberStatus.STABLE, MemberStatus.LEFT}
+        self._moving = group.state == "Assigning" or (group.state == "Reconciling" and not still)
         self._waiting: dict[tuple[str, bool, bool], Status] = {}
         # Without members, what waits is unread, whatever its topic and age.
         empty = self._members == 0 and not self._rebalances and not self._moving and unread is None
@@ -124,7 +126,9 @@ class GroupFacts:
 
     @cached_property
     def _targets(self) -> frozenset[TopicPartition]:
-        return frozenset().union(*(partitions_of(m.target_assignment) for m in self._group.known_members))
+        # One that left for now takes nothing.
+        there = (member for member in self._group.known_members if member.state != MemberStatus.LEFT)
+        return frozenset().union(*(partitions_of(member.target_assignment) for member in there))
 
     def _subscribed(self, topic: str) -> bool | Unseen:
         """Return whether a member subscribes to a topic, by name or by pattern."""

@@ -121,8 +121,14 @@ def test_offsets() -> None:
     assert "partition orders-3 has records" in found(reader, {f"orders:{p}": 1 for p in range(3)})["KG306"]
 
 
-def test_nothing_is_said_of_subscriptions_that_are_not_told() -> None:
+def test_records_that_a_pattern_covers_and_nobody_reads_are_named() -> None:
+    """Its rows have the status unread, an error: a finding says so, too."""
     regex = consumer_group("g", consumer_member("m", "orders:0", regex="ord.*"))
+    assert "orders-1" in found(regex)["KG104"]
+
+
+def test_nothing_is_said_of_subscriptions_that_are_not_told() -> None:
+    regex = consumer_group("g", consumer_member("m", "orders:0", regex="pay.*"))
     assert set(found(regex)) <= {"KG306"}
     assert "KG104" not in found(
         classic_group("g", classic_member("m", "orders:0"), state="CompletingRebalance")
