@@ -184,7 +184,7 @@ class Play:
         deleted = self.ask("delete", self.group, *EXECUTED)
         assert deleted.code == code, deleted.err
         if code:
-            assert f"{self.group}" in deleted.err and "members" in deleted.err, deleted.err
+            assert f"{self.group}" in deleted.err and "member" in deleted.err, deleted.err
             assert self.offsets()
             return
         assert self.ask("describe", self.group).code == 3

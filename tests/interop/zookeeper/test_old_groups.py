@@ -172,7 +172,7 @@ def test_describe_agrees_with_the_group_command(broker, kgroup, group):
 def test_offsets_in_kafka_are_told_as_such(broker, kgroup):
     ran = kgroup("describe", "kg", "--zookeeper", broker.connect)
     assert ran.code == 0
-    assert "offsets.storage=kafka: 1 offset is in __consumer_offsets, none in ZooKeeper" in ran.out
+    assert "offsets.storage=kafka: 1 offset in __consumer_offsets, none in ZooKeeper" in ran.out
 
 
 def test_a_live_group_is_neither_exported_nor_deleted(broker, kgroup):
