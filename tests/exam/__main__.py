@@ -63,10 +63,10 @@ def on_kafka(release: str, count: int, first: int, replay: str | None) -> int:
     from .on_kafka import covering, marked_on_kafka
 
     began = time.perf_counter()
-    texts = replay.split(";") if replay else []
-    states, without = (
-        ([State.parse(text) for text in texts], {}) if replay else covering(count, release, first)
-    )
+    states = [State.parse(text) for text in replay.split(";")] if replay else []
+    without: dict[tuple[str, str], str] = {}
+    if not replay:
+        states, without = covering(count, release, seed=first)
 
     def note(words: str) -> None:
         print(f"{time.perf_counter() - began:.0f} s: {words}", file=sys.stderr, flush=True)

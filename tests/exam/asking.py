@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from unittest import mock
 
@@ -55,7 +56,7 @@ class Door:
         """Do nothing: the machine lives on."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Ran:
     """One command: how it ended, and what it printed."""
 
@@ -66,13 +67,14 @@ class Ran:
     moments: Sequence[int] = (NOW_MS,)
     """While it looked, a second apart; one where time stands still."""
 
-    @property
+    @cached_property
     def document(self) -> Any:
         try:
             return json.loads(self.out)
         except json.JSONDecodeError:
             return {}
 
+    @cached_property
     def by_group(self) -> Mapping[str, Any]:
         """What the document says of each group."""
         return {g["group_id"]: g for g in ((self.document.get("data") or {}).get("groups") or ())}

@@ -23,7 +23,7 @@ TRIES = 12
 
 
 def covering(
-    count: int, release: str, longest: int = 120, seed: int = 1
+    count: int, release: str, *, longest: int = 120, seed: int = 1
 ) -> tuple[list[State], dict[Pair, str]]:
     """So many states that meet each pair of values, and the pairs that cannot be met, with the reason."""
     by, left = Random(seed), dict.fromkeys(_pairs(), True)
@@ -83,11 +83,11 @@ def examined_on_kafka(
         later = asked_twice(machine.seen("all", "right"), waiting) if waiting else None
         audit(machine, groups)
         note("the logs were read")
-        for group in groups:
-            bad = list(_judged(group, answers[group.name]))
-            if later is not None and group.name in waiting:
-                bad += stuck(group, later)
-            yield group.state, bad, "; ".join(group.spoiled)
+    for group in groups:
+        bad = list(_judged(group, answers[group.name]))
+        if later is not None and group.name in waiting:
+            bad += stuck(group, later)
+        yield group.state, bad, "; ".join(group.spoiled)
 
 
 def audit(machine: RealMachine, groups: Sequence[RealGroup]) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,7 +64,7 @@ BROKER = {
     **AUTHORIZED,
     "super.users": "User:ANONYMOUS",
     "group.initial.rebalance.delay.ms": 500,
-    "group.consumer.heartbeat.interval.ms": 2_000,
+    "group.consumer.heartbeat.interval.ms": 3_000,
     "group.share.max.share.sessions": 4_000,
     "log.cleaner.backoff.ms": 200,
     "offsets.topic.num.partitions": 8,
@@ -182,6 +183,9 @@ class RealMachine:
         """Make all topics noted so far."""
         for first in range(0, len(self._topics), 100):
             self.done(self.admin.create_topics(self._topics[first : first + 100], operation_timeout=60))
+        # The broker knows them some time after the controller.
+        while not {topic.topic for topic in self._topics} <= self.admin.list_topics(timeout=30).topics.keys():
+            time.sleep(0.2)
         self.begun = True
 
     @staticmethod
@@ -200,6 +204,7 @@ class RealMachine:
         self.done(self.admin.create_partitions([NewPartitions(topic, to)]))
 
     def delete_before(self, place: TopicPartition, offset: int) -> None:
+        self.producer.flush(30)
         self.done(self.admin.delete_records([Offset(*place, offset)]))
 
     def leader_of(self, place: TopicPartition) -> int:
@@ -348,8 +353,7 @@ class RealMachine:
         def timed(*argv: str) -> Ran:
             begin = self.now_ms
             found = ran(*argv, door=door)
-            found.moments = (*range(begin, self.now_ms, 1_000), self.now_ms)
-            return found
+            return replace(found, moments=(*range(begin, self.now_ms, 1_000), self.now_ms))
 
         with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as patched:
             where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}

@@ -19,7 +19,7 @@ COUNT, LONGEST = 20, 20
 def test_the_commands_say_what_is_true_of_states_on_a_real_kafka() -> None:
     """The same judges as in tests/exam; a state that did not come about as planned is not judged."""
     require("java", "javac", "mvn")
-    states, _ = covering(COUNT, JUDGE, LONGEST)
+    states, _ = covering(COUNT, JUDGE, longest=LONGEST)
     played = list(examined_on_kafka(JUDGE, states, LONGEST))
     found = {
         f"{fault.judge}: {fault.why}\n  python -m tests.exam --kafka {JUDGE} --replay '{state}'"
