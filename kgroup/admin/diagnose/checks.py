@@ -144,6 +144,10 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         if (state := member.state if member is not None else view.state)
         not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
+    states = {state for _, _, state in late}
+    if states == {MemberStatus.LEFT} and all(m.state != MemberStatus.WAITING for _, m in now.values()):
+        # One that left for now never confirms, and nobody waits for what it has.
+        return
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
     known = [member for member, _, _ in late if member is not None]
     yield _diagnosis(
