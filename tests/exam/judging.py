@@ -79,8 +79,8 @@ class Answers:
             over = "absent"
         waited = asked.wait.by_group.get(name)
         held = None if waited is None else waited["held"]
-        if waited is not None and waited["unseen"] and asked.moments != (NOW_MS,):
-            held = None  # a broker that answers later than in the second that was left for it
+        if waited is not None and waited["total_lag"] is None and asked.moments != (NOW_MS,):
+            held = None  # a real broker may not answer within the second that was left for it
         return cls(doctor, said, described, lagged, unseen | more, over, held)
 
 

@@ -156,11 +156,11 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         (member, view.name, state)
         for member, view in now.values()
         if (state := member.state if member is not None else view.state)
-        not in (MemberStatus.STABLE, MemberStatus.WAITING, MemberStatus.LEFT)
+        not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
-    states = {member.state for member in facts.group.known_members}
-    if not late and MemberStatus.LEFT in states and MemberStatus.BEHIND not in states:
-        # One that left for now never confirms: the group is Reconciling until it is back or removed.
+    states = {state for _, _, state in late}
+    if states == {MemberStatus.LEFT} and all(m.state != MemberStatus.WAITING for _, m in now.values()):
+        # One that left for now never confirms, and nobody waits for what it has.
         return
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
     known = [member for member, _, _ in late if member is not None]

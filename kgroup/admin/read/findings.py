@@ -161,9 +161,7 @@ def _without_owner(group: GroupDescription, topics: PartitionCounts) -> set[Topi
     if group.type == SHARE or group.state != STABLE or not known:
         return set()
     held = frozenset().union(
-        *(partitions_of(m.assignment) for m in group.known_members),
-        # One that left for now takes nothing.
-        *(partitions_of(m.target_assignment) for m in group.known_members if m.state != MemberStatus.LEFT),
+        *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.known_members)
     )
     numbers = {topic: range(topics.get(topic) or 0) for topic in subscribed(group)}
     return {TopicPartition(topic, n) for topic, those in numbers.items() for n in those} - held

@@ -111,7 +111,9 @@ class GroupFacts:
             settled=self._settled(place, owner),
             subscribed=True if owner is not None else self._subscribed(place.topic),
             members=self._members,
-            owner=self._nobody if owner is None else self._owners[owner.member_id],
+            owner=(
+                self._awaited.get(place, self._nobody) if owner is None else self._owners[owner.member_id]
+            ),
             shared=self._shared,
             progress=NOT_READ,
         )
@@ -126,9 +128,18 @@ class GroupFacts:
 
     @cached_property
     def _targets(self) -> frozenset[TopicPartition]:
-        # One that left for now takes nothing.
         there = (member for member in self._group.known_members if member.state != MemberStatus.LEFT)
         return frozenset().union(*(partitions_of(member.target_assignment) for member in there))
+
+    @cached_property
+    def _awaited(self) -> Mapping[TopicPartition, Owner]:
+        """The members that left for now, by the partitions that they will have when they are back."""
+        return {
+            place: _owner(member)
+            for member in self._group.known_members
+            if member.state == MemberStatus.LEFT
+            for place in partitions_of(member.target_assignment)
+        }
 
     def _subscribed(self, topic: str) -> bool | Unseen:
         """Return whether a member subscribes to a topic, by name or by pattern."""
