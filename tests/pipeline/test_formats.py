@@ -53,9 +53,9 @@ class Log:
         return list(replay(segment_logs([self.whole]), topic_names=topic_names_near([self.whole])).events)
 
 
-def without_causes(events: list[Event]) -> list[Event]:
-    """Return the events without their causes, which an older kgroup worded otherwise."""
-    return [replace(event, cause=None) for event in events]
+def without_words(events: list[Event]) -> list[Event]:
+    """Return the events without what an older kgroup worded, or doubted, otherwise."""
+    return [replace(event, cause=None, detail="", suspicious=False) for event in events]
 
 
 def unpacked(root: Path) -> Log:
@@ -87,7 +87,7 @@ def test_tables_of_format_9_are_read(tmp_path: Path) -> None:
     log = unpacked(tmp_path)
     log.show(0, 70)
     found = Store(tmp_path / "tables")
-    assert without_causes(story_in(found).events) == without_causes(log.events())
+    assert without_words(story_in(found).events) == without_words(log.events())
     answer = answered(found, "select count(*) as events, max(run) as run from events")
     assert answer.rows == [{"events": len(log.events()), "run": 2}]
     assert len(answered(found, "select * from state_at(null)").rows) > 0
