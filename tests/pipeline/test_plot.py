@@ -41,8 +41,8 @@ def test_the_caption_says_that_distance_is_not_lag():
     ends = Ends(1_000_000, {P0: 4_710})
     old = timeline("g", [], SPANS, 60, ends, read_ms=100_000).distance_text
     assert old == (
-        "records from each commit to the end of its log at 1970-01-01 00:16:40: the lag was at most that; "
-        "the tables know no commit of the last 15m 00s before it"
+        "records from each commit to the end of its log at 1970-01-01 00:16:40 UTC: the lag was at most "
+        "that; the tables know no commit of the last 15m 00s before it"
     )
     assert timeline("g", [], SPANS, 60, ends, read_ms=1_000_000).distance_text == old.partition(";")[0]
 

@@ -125,7 +125,7 @@ COMMANDS = (
     Row(("doctor", READER), {**NO_TOPICS, **NOT_HEALTHY}),
     Row(("explain", REBALANCING), {**NO_TOPICS, **NOT_HEALTHY}),
     Row(("doctor", "--kafka", "5"), {**HIDES_GROUPS, "an_undecodable_assignment": BAD}),
-    Row(("upgrade", "plan", READER), {"an_undecodable_assignment": REFUSED}),
+    Row(("upgrade", "plan", READER), {"an_undecodable_assignment": REFUSED, "a_broker_down": PARTIAL}),
     Row(("upgrade", "plan", READER, "--static"), {}),
     Row(("upgrade", "plan", IDLE), {**NO_TOPICS, **OF_IDLE}),
     Row(("upgrade", "plan", "g-*"), {**HIDES_GROUPS, "an_undecodable_assignment": REFUSED}),

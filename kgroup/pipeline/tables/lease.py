@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from kgroup.errors import ConfigError, StorageError, StorageMissing
+from kgroup.errors import ConfigError, StorageChanged, StorageError, StorageMissing
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.place import Place
 from kgroup.storage.opening import open_store
@@ -64,9 +64,14 @@ def _await_silence(place: Place) -> None:
     store, at = open_store(place.root, place.options), place.root / NAME
     limit = time.monotonic() + PATIENCE_S
     try:
-        first = store.look(at)
+        while True:
+            first = store.look(at)
+            # Its owner may renew it between the two.
+            with suppress(StorageChanged):
+                owner = store.read(first, 0, first.size)
+                break
         # HDFS shows a file before its content.
-        host, pid, *_ = [*store.read(first, 0, first.size).decode(errors="replace").split(), "", ""]
+        host, pid, *_ = [*owner.decode(errors="replace").split(), "", ""]
         while not _killed(host, pid) and time.monotonic() < limit:
             time.sleep(_POLL_S)
             if store.look(at).version != first.version:
