@@ -48,7 +48,8 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     late = grouped((m.state, m) for m in group.known_members if m.state in _LATE)
     for state, members in late.items():
         if len(members) > SHOWN:
-            yield f"{count_of(len(members), 'member')} {_LATE[state]}: {_names(members)}", _deadlines(group)
+            hint = _deadlines(group) if state == MemberStatus.REVOKING else None
+            yield f"{count_of(len(members), 'member')} {_LATE[state]}: {_names(members)}", hint
         else:
             yield from (_late(group, member) for member in members)
 
@@ -62,7 +63,7 @@ _LATE = {
 
 
 def _deadlines(group: GroupDescription) -> str:
-    return f"it has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
+    return f"a member has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
 
 
 def _late(group: GroupDescription, member: Member) -> Pair:

@@ -33,9 +33,7 @@ Bounds: TypeAlias = tuple[ListedOffset | KgroupError | None, int | None, int | N
 class GroupFacts:
     """The facts that all partitions of a group share; `unread` is why its commits could not be read."""
 
-    def __init__(
-        self, group: GroupDescription, owners: Mapping[TopicPartition, Member], unread: Unseen | None = None
-    ) -> None:
+    def __init__(self, group: GroupDescription, unread: Unseen | None = None) -> None:
         self._group = group
         self.unread = unread
         self._shared = group.type == SHARE
@@ -43,7 +41,6 @@ class GroupFacts:
         self._rebalances = group.type == CLASSIC and group.state in REBALANCING
         opaque = any(member.assignment is None for member in group.known_members)
         self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
-        self._owners = {member.member_id: _owner(member) for member in owners.values()}
         # What a member that left for now has to confirm waits for its session's end, and nothing moves.
         still = {member.state for member in group.known_members} <= {MemberStatus.STABLE, MemberStatus.LEFT}
         self._moving = group.state == "Assigning" or (group.state == "Reconciling" and not still)
@@ -62,7 +59,7 @@ class GroupFacts:
         start = view.start
         if self._unread is not None and isinstance(start, int) and start <= offset <= view.readable_at:
             return self._unread
-        waited = view.waited(offset)
+        owner, waited = owner or self._awaited.get(place), view.waited(offset)
         if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
             return None
         if owner is not None and not isinstance(waited, int) and waited is not CLOCK_UNSURE:
@@ -85,6 +82,7 @@ class GroupFacts:
     ) -> PartitionFacts:
         """Return the facts of one partition."""
         failure, log_start, log_end = bounds
+        owner = owner or self._awaited.get(place)
         offset = None if committed is None else committed.offset
         begins = log_start if offset is None else offset
         start: int | Unseen = 0 if log_start is None else log_start
@@ -111,9 +109,7 @@ class GroupFacts:
             settled=self._settled(place, owner),
             subscribed=True if owner is not None else self._subscribed(place.topic),
             members=self._members,
-            owner=(
-                self._awaited.get(place, self._nobody) if owner is None else self._owners[owner.member_id]
-            ),
+            owner=self._nobody if owner is None else _owner(owner),
             shared=self._shared,
             progress=NOT_READ,
         )
@@ -132,10 +128,10 @@ class GroupFacts:
         return frozenset().union(*(partitions_of(member.target_assignment) for member in there))
 
     @cached_property
-    def _awaited(self) -> Mapping[TopicPartition, Owner]:
+    def _awaited(self) -> Mapping[TopicPartition, Member]:
         """The members that left for now, by the partitions that they will have when they are back."""
         return {
-            place: _owner(member)
+            place: member
             for member in self._group.known_members
             if member.state == MemberStatus.LEFT
             for place in partitions_of(member.target_assignment)

@@ -93,7 +93,7 @@ def rows(
     members = () if group.type == SHARE else group.known_members
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
-    facts = GroupFacts(group, owners, None if offsets is not None else COMMITS_UNREAD)
+    facts = GroupFacts(group, None if offsets is not None else COMMITS_UNREAD)
     return tuple(
         [
             _row(p, stored.get(p), owners.get(p), facts, sight)

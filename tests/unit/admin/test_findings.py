@@ -121,6 +121,17 @@ def test_offsets() -> None:
     assert "partition orders-3 has records" in found(reader, {f"orders:{p}": 1 for p in range(3)})["KG306"]
 
 
+def test_what_a_member_that_left_will_have_is_absent_and_its_neighbours_are_not() -> None:
+    """Statuses of one topic without an owner are shared: what awaits a member has its own."""
+    away = consumer_member("a", "orders:0", "orders:0,1", "a", epoch=-2)
+    fake = FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
+    groups = Groups(fake).add(consumer_group("g", away))
+    groups.committed["g"] = {f"orders:{number}": 1 for number in range(4)}
+    groups.ends = {f"orders:{number}": 5 for number in range(4)}
+    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    assert [row.status and row.status.name for row in described.offsets] == ["absent"] * 2 + ["unread"] * 2
+
+
 def test_records_that_a_pattern_covers_and_nobody_reads_are_named() -> None:
     """Its rows have the status unread, an error: a finding says so, too."""
     regex = consumer_group("g", consumer_member("m", "orders:0", regex="ord.*"))
