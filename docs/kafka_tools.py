@@ -11,26 +11,10 @@ PAGE = Path(__file__).parent / "kafka-tools.md"
 BEGIN = "<!-- Written by `make docs` from the table in kgroup/cli/frame/peers.py. -->\n"
 TOOL = "kafka-consumer-groups.sh"
 FLAG = re.compile(r"--[a-z-]+")
-OF_RESETS = (
-    *(
-        "--bootstrap-server",
-        "--command-config",
-        "--timeout",
-        "--verbose",
-        "--all-topics",
-        "--topic",
-        "--execute",
-    ),
-    *(
-        "--dry-run",
-        "--to-earliest",
-        "--to-latest",
-        "--to-current",
-        "--to-offset",
-        "--shift-by",
-        "--by-duration",
-    ),
-    *("--to-datetime", "--from-file", "--export"),
+OF_RESETS = FLAG.findall(
+    "--bootstrap-server --command-config --timeout --verbose --all-topics --topic --execute --dry-run "
+    "--to-earliest --to-latest --to-current --to-offset --shift-by --by-duration --to-datetime --from-file "
+    "--export"
 )
 """Flags of Kafka's tool that kgroup may have under the same name."""
 

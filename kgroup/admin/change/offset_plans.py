@@ -172,8 +172,8 @@ class GroupNow:
     `unseen`: there may be more, in topics that this principal may not see or that could not be read.
     `no_offsets` says why there are none, where members of its kind commit nothing. For a share group
     `committed` are its start offsets, `share` its coordinator's report, and `done_beyond` at most how many
-    records beyond them are acknowledged or given up, None if unknown. `outside`
-    says who commits without being a member, or why that is unknown.
+    records beyond them are acknowledged or given up, None if unknown. `outside` says who commits without
+    being a member, or why that is unknown: `look_before` asks for it.
     """
 
     group_id: str
@@ -350,7 +350,7 @@ def make_plan(
                 refusal,
                 hint,
                 code,
-                cautions(group),
+                _caution(group),
                 group.done_beyond,
             )
         )
@@ -430,10 +430,9 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
     return OffsetChange(**{**item, "before": before, "after": after, "result": ChangeStatus(item["result"])})
 
 
-def cautions(group: GroupNow) -> str | None:
+def _caution(group: GroupNow) -> str | None:
     """Return what a change of the group's offsets leaves behind or forgets, and who does not notice it."""
-    found = list(filter(None, (group.outside, _left_behind(group))))
-    return ". ".join(found) or None
+    return ". ".join(filter(None, (group.outside, _left_behind(group)))) or None
 
 
 def _left_behind(group: GroupNow) -> str | None:

@@ -18,7 +18,7 @@ from kgroup.admin.migrate.models import (
     Evidence,
     words,
 )
-from kgroup.admin.models import EMPTY, ItemError
+from kgroup.admin.models import EMPTY
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
@@ -56,20 +56,13 @@ def consequences(found: Evidence) -> Iterator[Check]:
 
 def _health(found: Evidence) -> Iterator[Check]:
     """Yield what is wrong with the group before the roll: afterwards it would look like the roll's doing."""
-    group = found.described
     hint = f"see to it before the roll: {command('doctor', found.group.group_id)}"
-    if group is None:
-        return
-    failed = group if isinstance(group, ItemError) else next(iter(group.errors), None)
-    if failed is not None:
+    if (hidden := found.findings_error) is not None:
         # Rights that a roll does not need decide nothing; brokers that do not answer may hide anything.
-        status = INFO if failed.code.endswith("AUTHORIZATION_FAILED") else UNKNOWN
-        message = f"whether the group is healthy now is unknown: {failed.message}"
-        yield Check("health", status, message, hint, {}, failed.code)
-        return
-    assert not isinstance(group, ItemError)
-    wrong = [each for each in group.findings if each.severity != INFO]
-    if wrong:
+        status = INFO if hidden.code.endswith("AUTHORIZATION_FAILED") else UNKNOWN
+        message = f"whether the group is healthy now is unknown: {hidden.message}"
+        yield Check("health", status, message, hint, {}, hidden.code)
+    elif wrong := [each for each in found.findings if each.severity != INFO]:
         codes = list(dict.fromkeys(each.code for each in wrong))
         said = first_of([f"{each.code} {each.message}" for each in wrong], 2, "; ")
         yield Check("health", WARN, f"not healthy before the roll: {said}", hint, {"findings": codes})

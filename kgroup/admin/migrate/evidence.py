@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
-from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription, ItemError
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, Description, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, describe, groups_only, reports_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import refused
@@ -84,10 +84,10 @@ def gather_all(
     names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
     live = [group.group_id for group in groups.values() if group.state != EMPTY]
-    described: dict[str, GroupDescription | ItemError] = {}
-    if live:
-        seen = describe(cluster, live)
-        described = {error.item: error for error in seen.errors} | {g.group_id: g for g in seen.groups}
+    seen = describe(cluster, live) if live else Description((), ())
+    findings = {found.group_id: found.findings for found in seen.groups}
+    hidden = {error.item: error for error in seen.errors}
+    hidden |= {found.group_id: found.errors[0] for found in seen.groups if found.errors}
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
         by_broker.setdefault(_broker_of(group), []).append(group.group_id)
@@ -115,7 +115,8 @@ def gather_all(
             member_types=at.member_types,
             preview=at.preview,
             kind=kinds.get(group_id) or _kind(group),
-            described=described.get(group_id),
+            findings=findings.get(group_id, ()),
+            findings_error=hidden.get(group_id),
         )
     return answers
 

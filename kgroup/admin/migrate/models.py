@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind
-from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription, ItemError
+from kgroup.admin.models import CLASSIC, CONSUMER, Finding, GroupDescription, ItemError
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused
 from kgroup.protocol.subscription import Subscription
@@ -135,7 +135,7 @@ class Evidence:
     finalized level of the feature, None where the broker reports no features. `logged` is None unless the
     records were read. `member_types`: whether the broker reports which protocol each member of a consumer
     group speaks (4.0 and later). `preview`: it serves the protocol as Kafka 3.7 to 3.9 do. `kind` is who uses
-    a classic group. `described` is a live group with its offsets and findings, or why there are none.
+    a classic group. `findings` are those of a live group, and `findings_error` is why there may be more.
     """
 
     group: GroupDescription
@@ -153,7 +153,8 @@ class Evidence:
     settings_code: str | None = None
     own_error: str | None = None
     preview: bool = False
-    described: GroupDescription | ItemError | None = None
+    findings: tuple[Finding, ...] = ()
+    findings_error: ItemError | None = None
 
     def number(self, name: str) -> int | None:
         """Return a numeric setting of the coordinator; None when unknown."""

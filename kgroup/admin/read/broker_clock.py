@@ -36,11 +36,15 @@ class Clock:
         """Whether the brokers have written what is still to come by this machine's clock."""
         return self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
 
+    @property
+    def least_ms(self) -> int:
+        """The brokers' time at least."""
+        newest = self.here_ms if self.newest_ms is None else self.newest_ms
+        return max(self.here_ms, newest) if self.sure else newest
+
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a record that a coordinator wrote."""
-        newest = self.here_ms if self.newest_ms is None else self.newest_ms
-        now_ms = max(self.here_ms, newest) if self.sure else newest
-        return max(now_ms - written_ms, 0)
+        return max(self.least_ms - written_ms, 0)
 
     @property
     def words(self) -> str | None:

@@ -53,8 +53,7 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
 
     if not group_ids:
         return {}
-    clock = clock_of(cluster, cluster.now_ms())
-    since_ms = (clock.here_ms if clock.sure else clock.newest_ms or clock.here_ms) - WINDOW_MS
+    since_ms = clock_of(cluster, cluster.now_ms()).least_ms - WINDOW_MS
 
     def recent(log: LiveLog, names: list[str]) -> dict[str, str | None]:
         log.position = log.topic.offset_at(log.partition, since_ms)

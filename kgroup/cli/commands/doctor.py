@@ -1,7 +1,7 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
@@ -14,9 +14,6 @@ from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.checkups import LOOKS, blocks, code_of, document_of, unseen_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 @make(

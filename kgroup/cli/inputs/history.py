@@ -1,10 +1,9 @@
 """The common part of commands over `__consumer_offsets`: its source, the groups, what is complete."""
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
+from kgroup.cli.output.bars import bar
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of, offsets_partition_of
 from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -187,28 +187,11 @@ class Source:
             found if self.state_failure is None else [*found, not_read(SHARE_STATE_TOPIC, self.state_failure)]
         )
 
-    @contextmanager
-    def progress(self) -> "Iterator[Progress | None]":
-        """Show a progress bar on a terminal for long input; None otherwise."""
-        total = sum(self.sizes)
-        quiet = self.env is None or self.env.quiet
-        # The size of a live log is not known.
-        if quiet or (self.sizes and total < _SHOW_PROGRESS_FROM) or not sys.stderr.isatty():
-            yield None
-            return
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=total or None)
-            yield lambda count: bar.advance(task, count)
+    def progress(self) -> "AbstractContextManager[Progress | None]":
+        """Show a progress bar on a terminal for long input, and for a live log, whose size is not known."""
+        if self.env is None:
+            return nullcontext()
+        return bar(self.env, "", sum(self.sizes) or None, _SHOW_PROGRESS_FROM, of_bytes=True)
 
 
 @contextmanager

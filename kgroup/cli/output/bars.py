@@ -10,15 +10,21 @@ Done = Callable[[int], None]
 
 
 @contextmanager
-def bar(env: Env, what: str, total: int | None, least: int = 0) -> Iterator[Done]:
+def bar(env: Env, what: str, total: int | None, least: int = 0, *, of_bytes: bool = False) -> Iterator[Done]:
     """Show how many of `total` (None: unknown) are done, as calls count; nothing for fewer than `least`."""
     if env.quiet or (total or least) < least or not sys.stderr.isatty():
         yield lambda count: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    counted = (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    moved = (progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn())
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *(moved if of_bytes else counted),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total)
         yield lambda count: shown.advance(task, count)

@@ -73,19 +73,18 @@ class TestUpgrade:
 
     def test_what_is_wrong_before_the_roll_is_said_and_decides_nothing(self):
         wrong = Finding("KG310", "error", "a stands still", None)
-        plan = plan_upgrade(evidence(*THREE, described=group(findings=(wrong,))))
+        plan = plan_upgrade(evidence(*THREE, findings=(wrong,)))
         (told,) = [check for check in plan.checks if check.code == "health"]
         assert (plan.verdict, told.status, told.evidence) == (READY, "warn", {"findings": ["KG310"]})
         assert told.message == "not healthy before the roll: KG310 a stands still"
 
     def test_a_group_without_findings_needs_no_word_and_one_unseen_does(self):
         told = Finding("KG306", "info", "not begun", None)
-        assert "health" not in statuses(plan_upgrade(evidence(*THREE, described=group(findings=(told,)))))
+        assert "health" not in statuses(plan_upgrade(evidence(*THREE, findings=(told,))))
         failed = ItemError("g", "TOPIC_AUTHORIZATION_FAILED", "may be incomplete")
-        for seen in (failed, group(errors=(failed,))):
-            assert statuses(plan_upgrade(evidence(*THREE, described=seen)))["health"] == "info"
+        assert statuses(plan_upgrade(evidence(*THREE, findings_error=failed)))["health"] == "info"
         silent = ItemError("g", "UNREACHABLE", "broker 1 does not answer")
-        plan = plan_upgrade(evidence(*THREE, described=silent))
+        plan = plan_upgrade(evidence(*THREE, findings_error=silent))
         assert (plan.verdict, statuses(plan)["health"]) == (UNKNOWN, "unknown")
 
     def test_user_data_in_one_assignment_blocks_and_is_measured(self):
