@@ -21,6 +21,7 @@ VIEWS = (
     *((visibility, "right") for visibility in DIMENSIONS["visibility"]),
     ("all", "ahead"),
     ("all", "behind"),
+    ("history", "behind"),
 )
 """Who looks at each batch: one after the other, the one who sees all first."""
 

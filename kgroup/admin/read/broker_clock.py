@@ -16,15 +16,21 @@ from kgroup.errors import KgroupError
 AGREE_MS = 60_000
 """Clocks that differ by at most this count as equal."""
 BEHIND_MS = 2_000
+_EITHER = "this machine's clock is behind, or a producer's is ahead"
 SET_RIGHT = "set the clock right, or retry once any group of the cluster has committed"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """This machine's time in ms, and the newest that a coordinator wrote; None where unknown."""
+    """This machine's time in ms, and the newest that a coordinator wrote; None where unknown.
+
+    `ahead` are the partitions whose newest record is stamped later than this machine's time, where the
+    coordinators' records may not be seen: its clock is behind, or their producers' are ahead.
+    """
 
     here_ms: int
     newest_ms: int | None = None
+    ahead: frozenset[TopicPartition] = frozenset()
 
     @property
     def sure(self) -> bool:
@@ -35,6 +41,16 @@ class Clock:
     def is_behind(self) -> bool:
         """Whether the brokers have written what is still to come by this machine's clock."""
         return self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
+
+    def may_be_behind(self, place: TopicPartition) -> bool:
+        """Return whether records of this partition may be older than this machine's time says."""
+        return self.is_behind or place in self.ahead
+
+    def words_of(self, place: TopicPartition) -> str | None:
+        """Return what is wrong, or may be, with the clocks for the records of this partition."""
+        if self.words is None and place in self.ahead:
+            return f"{place} has records of a time that is still to come: {_EITHER}"
+        return self.words
 
     @property
     def least_ms(self) -> int:
@@ -70,17 +86,16 @@ def clock_of(
 ) -> Clock:
     """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
 
-    Producers stamp the latter: a time beyond this machine's says nothing. `known` topics are not asked for.
-    A cluster whose time is known is not asked.
+    Producers stamp the latter: a time beyond this machine's says that one of the two is wrong. `known` topics
+    are not asked for, and a cluster whose time is known is not asked.
     """
     if cluster.has_clock:
         return Clock(here_ms)
     try:
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]
-        if not isinstance(topic, TopicDescription):
-            return Clock(here_ms)
-        places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions]
+        parts = topic.partitions if isinstance(topic, TopicDescription) else ()
+        places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in parts]
         wanted = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
         # Where other partitions' topics are not known, they are asked for.
         began = cluster.now_ms()
@@ -89,11 +104,13 @@ def clock_of(
         here_ms += max(cluster.now_ms() - began, 0)
     except KgroupError:
         return Clock(here_ms)
-    stamps = [
-        at.timestamp_ms
+    stamps = {
+        place: at.timestamp_ms
         for place, at in listed.items()
-        if isinstance(at, ListedOffset)
-        and at.timestamp_ms >= 0
-        and (place.topic == OFFSETS_TOPIC or at.timestamp_ms <= here_ms)
-    ]
-    return Clock(here_ms, max(stamps, default=None))
+        if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
+    }
+    if not parts:
+        # Producers' records alone: an old one says nothing, as a topic may be quiet.
+        return Clock(here_ms, ahead=frozenset(p for p, ms in stamps.items() if ms > here_ms + BEHIND_MS))
+    counted = [ms for place, ms in stamps.items() if place.topic == OFFSETS_TOPIC or ms <= here_ms]
+    return Clock(here_ms, max(counted, default=None))

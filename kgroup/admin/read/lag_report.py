@@ -200,10 +200,10 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
     if not left:
         return {}
     clock = clock_of(cluster, cluster.now_ms(), {place for place, _ in left})
-    return {at: _age(clock, written) for at, written in times_at(cluster, left).items()}
+    return {at: _age(clock, at[0], written) for at, written in times_at(cluster, left).items()}
 
 
-def _age(clock: Clock, written: Age) -> Age:
+def _age(clock: Clock, place: TopicPartition, written: Age) -> Age:
     """Return the age of a record by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
@@ -212,9 +212,11 @@ def _age(clock: Clock, written: Age) -> Age:
         what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
         return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")
     age_ms = max(-ahead, 0)
-    if clock.words is None:
+    words = clock.words_of(place)
+    if words is None:
         return age_ms
-    return Between(clock.words, clock.age_ms(written), None if clock.is_behind else age_ms, CLOCK_UNSURE.code)
+    most_ms = None if clock.may_be_behind(place) else age_ms
+    return Between(words, clock.age_ms(written), most_ms, CLOCK_UNSURE.code)
 
 
 def _waits_by(group: GroupDescription, row: OffsetRow) -> int:

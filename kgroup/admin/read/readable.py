@@ -145,7 +145,7 @@ class Logs:
         newest = self.clock.newest_ms
         for place, seen in self._recent(asked, topics, max(here_ms, newest or 0)):
             self.views[place].recent_from = seen
-            self.views[place].clock_is_behind = self.clock.is_behind
+            self.views[place].clock_is_behind = self.clock.may_be_behind(place)
         if not self.clock.sure and newest is not None:
             for place, seen in self._recent(asked, topics, newest):
                 self.views[place].recent_at_most = seen

@@ -12,7 +12,7 @@ from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.lag_report import _age
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
 from kgroup.admin.read.record_times import Untimed
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import Held, commits, described, remembering
 from tests.unit.admin.fake_cluster import FakeCluster
@@ -107,8 +107,28 @@ def test_brokers_that_answer_late_are_not_ahead() -> None:
 
 def test_a_record_from_the_future_has_no_age() -> None:
     """It was a time lag of 0 s."""
-    assert (_age(Clock(100_000), 40_000), _age(Clock(100_000), 104_000)) == (60_000, 0)
-    ahead = _age(Clock(100_000), 400_000)
+    clock, place = Clock(100_000), TopicPartition("orders", 0)
+    assert (_age(clock, place, 40_000), _age(clock, place, 104_000)) == (60_000, 0)
+    ahead = _age(clock, place, 400_000)
     assert isinstance(ahead, Untimed) and ahead.why.startswith(
         "the record there is stamped 300 s in the future"
     )
+
+
+def test_records_of_a_time_to_come_make_the_clock_unsure_where_the_offsets_topic_is_hidden() -> None:
+    """Without that right nothing else shows that this machine's clock is behind: records looked young."""
+    stamps = {0: 90_000, 1: 50_000}
+
+    def answer(node: int, request: lo.ListOffsetsRequest) -> lo.ListOffsetsResponse:
+        parts = tuple(
+            lo.ListOffsetsPartitionResponse(partition_index=n, offset=1, timestamp=stamps[n])
+            for n in (part.partition_index for part in request.topics[0].partitions)
+        )
+        return lo.ListOffsetsResponse(topics=(lo.ListOffsetsTopicResponse(name="orders", partitions=parts),))
+
+    fake = FakeCluster(topics={"orders": 2}).on(lo.ListOffsetsRequest, answer)  # type: ignore[arg-type]
+    places = [TopicPartition("orders", number) for number in stamps]
+    clock = clock_of(fake.cluster(), 60_000, places)
+    assert [clock.may_be_behind(place) for place in places] == [True, False]
+    assert (clock.words, clock.newest_ms) == (None, None)
+    assert "still to come" in (clock.words_of(places[0]) or "")
