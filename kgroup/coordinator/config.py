@@ -50,12 +50,13 @@ def _assignors(names: tuple[str, ...], known: Mapping[str, str]) -> tuple[str, .
 
 
 def _protocols(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in _listed(names):
+    listed = _listed(names)
+    for name in listed:
         if name not in _PROTOCOLS:
             raise ValueError(f"names {name!r}; use {', '.join(_PROTOCOLS)}")
-    if "classic" not in names:
+    if "classic" not in listed:
         raise ValueError("must name classic, which cannot be disabled")
-    return _listed(names)
+    return listed
 
 
 def _tags(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import DeliveryLog
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -76,8 +76,8 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
             )
             state.offsets = {}
         if story.bad:
-            what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
-            recorded.damaged = what
+            damaged = count_of(len(story.bad), "damaged range")
+            recorded.damaged = f"{damaged} of __consumer_offsets-{number} could not be read"
     return by_group
 
 
@@ -106,6 +106,5 @@ def look_into_deliveries(
             if reader.coverage.complete_from > 0:
                 found.complete_from_ms = max(found.complete_from_ms, reader.coverage.complete_from_ms)
             if log.bad:
-                what = f"{len(log.bad)} damaged ranges of {log.source} could not be read"
-                found.damaged = what
+                found.damaged = f"{count_of(len(log.bad), 'damaged range')} of {log.source} could not be read"
     return by_group

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.history import read_each
-from kgroup.domain import first_of
+from kgroup.domain import count_of, first_of, grouped
 from kgroup.durations import utc
-from kgroup.errors import KgroupError
+from kgroup.errors import DecodeError, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -60,9 +60,13 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
         if log.position < 0:
             return dict.fromkeys(names)
         story = replay([log], topic_names=log.topic.topic_names, names=names)
+        if story.bad:
+            what = f"{count_of(len(story.bad), 'damaged range')} of {log.source} could not be read"
+            raise DecodeError(what)
+        events = grouped((event.group, event) for event in story.events)
         found = dict[str, str | None]()
         for name in names:
-            mine = [event for event in story.events if event.group == name]
+            mine = events.get(name, ())
             # Without members now, it had none since the last of its records about them.
             left_ms = max((e.timestamp_ms for e in mine if e.kind not in OF_OFFSETS), default=-1)
             after = [event for event in mine if event.timestamp_ms >= left_ms]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -87,3 +88,22 @@ def test_it_is_unknown_where_the_log_cannot_be_read() -> None:
     assert text is not None
     assert text.startswith("whether a reader commits from outside the membership is not known: ")
     assert "TOPIC_AUTHORIZATION_FAILED" in text
+
+
+def test_it_is_unknown_where_a_part_of_the_log_is_damaged() -> None:
+    """What could not be read may be its commits: that is not nobody."""
+    fake = empty_group(*READS)
+    whole = fake.handlers[f.FetchRequest]
+
+    def damaged(node: int, request: f.FetchRequest) -> object:
+        answer = whole(node, request)
+        assert isinstance(answer, f.FetchResponse)
+        (part,) = answer.responses[0].partitions
+        data = bytearray(part.records or b"")
+        data[40:41] = bytes([data[40] ^ 1]) if data else b""
+        parts = (replace(part, records=bytes(data)),)
+        return replace(answer, responses=(replace(answer.responses[0], partitions=parts),))
+
+    fake.on(f.FetchRequest, damaged)  # type: ignore[arg-type]
+    (text,) = said(fake)
+    assert text is not None and "is not known: 1 damaged range of __consumer_offsets-0" in text
