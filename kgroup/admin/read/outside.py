@@ -5,7 +5,7 @@ A reader that assigns its partitions itself commits so. It notices no reset, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
@@ -55,22 +55,23 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
         return {}
     since_ms = clock_of(cluster, cluster.now_ms()).least_ms - WINDOW_MS
 
-    def recent(log: LiveLog, names: list[str]) -> dict[str, str | None]:
+    def recent(log: LiveLog, names: list[str]) -> Mapping[str, str | KgroupError | None]:
         log.position = log.topic.offset_at(log.partition, since_ms)
         if log.position < 0:
             return dict.fromkeys(names)
         story = replay([log], topic_names=log.topic.topic_names, names=names)
+        damaged = None
         if story.bad:
             what = f"{count_of(len(story.bad), 'damaged range')} of {log.source} could not be read"
-            raise DecodeError(what)
+            damaged = DecodeError(what)
         events = grouped((event.group, event) for event in story.events)
-        found = dict[str, str | None]()
+        found = dict[str, str | KgroupError | None]()
         for name in names:
             mine = events.get(name, ())
             # Without members now, it had none since the last of its records about them.
             left_ms = max((e.timestamp_ms for e in mine if e.kind not in OF_OFFSETS), default=-1)
             after = [event for event in mine if event.timestamp_ms >= left_ms]
-            found[name] = _words(from_outside(after, since_ms, memberless=True))
+            found[name] = _words(from_outside(after, since_ms, memberless=True)) or damaged
         return found
 
     try:

@@ -90,9 +90,12 @@ def test_it_is_unknown_where_the_log_cannot_be_read() -> None:
     assert "TOPIC_AUTHORIZATION_FAILED" in text
 
 
-def test_it_is_unknown_where_a_part_of_the_log_is_damaged() -> None:
-    """What could not be read may be its commits: that is not nobody."""
-    fake = empty_group(*READS)
+@pytest.mark.parametrize(
+    ("lots", "words"), [(READS[:1], "is not known: 1 damaged range"), (READS, "by no member")]
+)
+def test_it_is_unknown_where_a_part_of_the_log_is_damaged(lots: list[Lot], words: str) -> None:
+    """What could not be read may be its commits; what the rest shows is shown."""
+    fake = empty_group(*lots)
     whole = fake.handlers[f.FetchRequest]
 
     def damaged(node: int, request: f.FetchRequest) -> object:
@@ -106,4 +109,4 @@ def test_it_is_unknown_where_a_part_of_the_log_is_damaged() -> None:
 
     fake.on(f.FetchRequest, damaged)  # type: ignore[arg-type]
     (text,) = said(fake)
-    assert text is not None and "is not known: 1 damaged range of __consumer_offsets-0" in text
+    assert words in (text or "")
