@@ -49,7 +49,7 @@ class Clock:
     def words_of(self, place: TopicPartition) -> str | None:
         """Return what is wrong, or may be, with the clocks for the records of this partition."""
         if self.words is None and place in self.ahead:
-            return f"{place} has records of a time that is still to come: {_EITHER}"
+            return f"what was written to {place} is stamped later than it is: {_EITHER}"
         return self.words
 
     @property

@@ -131,4 +131,4 @@ def test_records_of_a_time_to_come_make_the_clock_unsure_where_the_offsets_topic
     clock = clock_of(fake.cluster(), 60_000, places)
     assert [clock.may_be_behind(place) for place in places] == [True, False]
     assert (clock.words, clock.newest_ms) == (None, None)
-    assert "still to come" in (clock.words_of(places[0]) or "")
+    assert "is stamped later than it is" in (clock.words_of(places[0]) or "")
