@@ -64,6 +64,8 @@ class RebalanceTest {
     void theOtherMemberIsAssignedWhatTheFrozenOneHad(String protocol) throws Exception {
         try (Member a = new Member("orders-0", protocol); Member b = new Member("orders-1", protocol)) {
             until(() -> a.poll().size() + b.poll().size() == 6 && !a.owned.isEmpty() && !b.owned.isEmpty());
+            // poll() throws in a member that is fenced while it asks where to begin, with Kafka as here.
+            a.begins();
             ask("/members/freeze", "{\"member\": \"orders-0\"}", 200);
             ask("/advance", "{\"by\": \"45s\"}", 200);
             until(() -> b.poll().size() == 6);
@@ -128,6 +130,10 @@ class RebalanceTest {
         Set<TopicPartition> poll() {
             consumer.poll(Duration.ofMillis(10));
             return owned;
+        }
+
+        void begins() {
+            for (TopicPartition partition : Set.copyOf(owned)) consumer.position(partition);
         }
 
         @Override public void onPartitionsAssigned(Collection<TopicPartition> partitions) { owned.addAll(partitions); }
