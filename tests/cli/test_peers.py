@@ -11,7 +11,7 @@ import pytest
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame import options, peers, wrong_usage
 from kgroup.cli.frame.accepted import accepted
-from kgroup.cli.frame.lazy import command_at
+from kgroup.cli.frame.lazy import command_at, walk
 from kgroup.cli.frame.tree import run
 
 LINES = Path(__file__).parent.parent / "data" / "lines_of_other_tools.txt"
@@ -75,10 +75,11 @@ def test_a_line_of_another_tool(typed, sign, ours, called, capsys):
 def test_the_table_names_commands_that_exist_and_is_reached(tool, theirs, ours):
     words = [word for word in ours.split() if not word.startswith("-")]
     command, _ = command_at(words)
-    assert command is not None or ours.startswith(("--", "NAME…"))
+    assert command is not None or ours.startswith(("--", "COMMAND…"))
     known = {name for p in command.params for name in p.opts} if command else {"--help", "--version"}
     assert {word for word in ours.split() if word.startswith("-")} <= known | {"--help"}
-    heard = peers.hear([w.removesuffix("…").replace("KIND", "cg") for w in theirs.split()])
+    sample = {"KIND": "cg", "OFFSETS": "cgo"}
+    heard = peers.hear([sample.get(w, w).removesuffix("…") for w in theirs.split()])
     assert heard is not None and heard.theirs == theirs, "an earlier row takes it"
 
 
@@ -106,12 +107,40 @@ def test_dry_run_and_execute_exclude_each_other(called, capsys):
         ("list --config c.properties", "did you mean --command-config?"),
         ("offsets export g --topics t", "did you mean --topic?"),
         ("describ g", "did you mean describe"),
+        ("list --stat Stable", "did you mean --state?"),
+        ("lag g --topic t", "did you mean --by-topic?"),
+        ("describe g --export", "did you mean kgroup offsets export GROUP?"),
+        ("list --describe", "did you mean kgroup describe GROUP?"),
+        ("reset-offsets g --to-newest", "did you mean --to-latest?"),
+        ("explain --sort", "hint: kgroup explain --help"),
+        ("list --bootstrap-server", "kgroup options shows it"),
         ("rebalance g", "kgroup --help"),
     ],
 )
 def test_hints_by_meaning_before_spelling(typed, said, called, capsys):
     assert called(typed)[0] == ExitCode.USAGE
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", ["--bootstrap-server b:1 --delete --group g", "-b b:1 --describe"])
+def test_an_option_that_there_is_is_not_called_unknown(typed, called, capsys):
+    assert called(typed)[0] == ExitCode.USAGE
+    assert "no such option" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tail", ["", "x", "x y", "x --bogus", "group", "groups x", "list", "--group g"])
+def test_a_mistake_in_a_line_of_kgroup_is_not_read_as_another_tools(tail):
+    for command in walk():
+        heard = peers.hear([*command.path.split(), *tail.split()])
+        assert heard is None or heard.argv[: len(command.path.split())] == command.path.split()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["topics list t", "members describe g", "top groups g", "logs list", "groups nope g", "show groups g"],
+)
+def test_a_verb_or_a_kind_of_thing_is_not_taken_for_a_name(typed, called):
+    assert called(typed) == (ExitCode.USAGE, [])
 
 
 def test_no_option_of_another_tool_is_taken_where_it_means_nothing():

@@ -53,7 +53,7 @@ def _takes_groups(command: "KgroupCommand") -> bool:
     return any(
         p.param_type_name == "argument" and "GROUP" in str(p.metavar or p.name).upper()
         for p in command.params
-    )
+    ) or (command.path == "list")  # whose globs are those of groups
 
 
 def _other(command: "KgroupCommand", word: str, known: Collection[str], args: Sequence[str]) -> list[str]:
