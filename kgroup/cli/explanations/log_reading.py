@@ -27,9 +27,16 @@ _MEMORY = 64 << 20
 _TERMINAL = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 """Colours and titles: ECMA-48's control sequences, and operating system commands."""
 # The name of an error, an exception or a code, wherever it stands.
-_ERROR = r"\[Error (\d+)\]|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b|\b((?:[A-Z][a-z0-9]+)+(?:Exception|Error))\b"
+_ERROR = (
+    r"\[Error (\d+)\]|\bcode=(_[A-Z_]+)|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b"
+    r"|\b((?:[A-Z][a-z0-9]+)+(?:Exception|Error))\b"
+)
 _KAFKA = r"(?i)kafka|sarama|kgo|franz|broker|partition|consumer|coordinator|\bgroup\b|fetching metadata"
 """Words beside the name of an error that other software has too, as RESOURCE_NOT_FOUND."""
+_OF_KAFKA = (
+    r"(?i)kafka|sarama|kgo\b|franz|\bthrd:|group_?id\b|client_?id\b|\bo\.a\.k\.|__consumer_offsets|:909\d\b"
+)
+"""What no other software says: a pattern of words that others say too counts only beside it."""
 
 _GROUP = (
     r"groupId=([^\]]*)\]",
@@ -105,14 +112,16 @@ def read(text: str) -> tuple[Found, ...]:
 
 def _known(line: str) -> tuple[Entry, str] | None:
     found = _patterns().Match(line)
+    if found and not _plain(_OF_KAFKA).search(line):
+        found = [at for at in found if not PATTERNS[at][2].startswith("~")]
     if found:
         name, source, _ = PATTERNS[min(found)]
         return _all()[name], source
     for match in _plain(_ERROR).finditer(line) if _plain(_KAFKA).search(line) else ():
-        code, constant, thrown = match.groups()
+        code, local, constant, thrown = match.groups()
         if constant is not None and constant not in ErrorCode.__members__:
             continue
-        entry = lookup(code or constant or thrown)
+        entry = lookup(code or local or constant or thrown)
         if entry is not None and entry.kind == "error":
             return entry, "any client, by the name of the error"
     return None
@@ -172,7 +181,7 @@ def _patterns() -> "re2.Set":
 
     patterns = re2.Set.SearchSet(_options())
     for _, _, pattern in PATTERNS:
-        patterns.Add(pattern)
+        patterns.Add(pattern.removeprefix("~"))
     patterns.Compile()
     return patterns
 
