@@ -143,6 +143,27 @@ def test_a_verb_or_a_kind_of_thing_is_not_taken_for_a_name(typed, called):
     assert called(typed) == (ExitCode.USAGE, [])
 
 
+@pytest.mark.parametrize(
+    ("typed", "option"),
+    [
+        ("list -b a:1 --bootstrap-server b:1", "--bootstrap-server"),
+        ("-b a:1 list -b b:1", "--bootstrap-server"),
+        ("list -C a --context=b", "--context"),
+        ("reset-offsets g --topic t --to-offset 5 --to-offset=9", "--to-offset"),
+    ],
+)
+def test_the_first_of_two_values_is_not_passed_over(typed, option, called, capsys):
+    assert called(typed) == (ExitCode.USAGE, [])
+    assert f"{option} has two values" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "typed", ["list -b a:1 -b a:1", "list -o wide -o json", "offsets delete g --topic t --topic u"]
+)
+def test_what_may_be_given_twice(typed, called):
+    assert called(typed)[0] == ExitCode.OK
+
+
 def test_no_option_of_another_tool_is_taken_where_it_means_nothing():
     command, _ = command_at(["explain"])
     for word in ("--group", "--members", "--export", "--dry-run", "--all-topics"):

@@ -15,6 +15,7 @@ from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.frame.changes import with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
@@ -165,7 +166,7 @@ def create_topic(
     text = f"{topic.name} created with {count_of(len(topic.partitions), 'partition')}   journal {entry.id}"
     undo = "undo: none; kgroup deletes no topics"
     data = {"topic": asdict(topic), "journal_id": entry.id}
-    return show(env, Result(data, (text, undo), names=[topic.name], cluster=where))
+    return show(env, with_undo(Result(data, (text,), names=[topic.name], cluster=where), undo))
 
 
 command = group(

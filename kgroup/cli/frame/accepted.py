@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from typer._click.exceptions import UsageError
 
 if TYPE_CHECKING:
+    from typer._click import Parameter
+
     from kgroup.cli.frame.lazy import KgroupCommand
 
 _SECTIONS = {"--members": "members", "--offsets": "offsets", "--state": "summary"}
@@ -22,6 +24,7 @@ def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
     """
     own = {name: parameter for parameter in command.params for name in parameter.opts}
     out, groups, sections, words = list[str](), list[str](), list[str](), list(args)
+    given: dict[str, str] = {}
     while words:
         word = words.pop(0)
         name = word.partition("=")[0]
@@ -29,7 +32,9 @@ def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
             out += [word, *words]
             break
         if name in own:
-            out += _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
+            known = _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
+            _refuse_a_second(own[name], known, given)
+            out += known
         elif name in ("--group", "-g") and _takes_groups(command):
             groups.append(word.partition("=")[2] if "=" in word else words.pop(0) if words else "")
         elif name in _SECTIONS and "--section" in own:
@@ -47,6 +52,19 @@ def _known(command: "KgroupCommand", word: str, words: list[str], *, flag: bool)
     if command.path == "list" and word in ("--state", "--type") and (not words or words[0].startswith("-")):
         return []  # Kafka's tool shows the column so; kgroup always does
     return [word, words.pop(0)] if words else [word]
+
+
+_SET_BY_ALIASES = frozenset({"timeout", "output", "columns", "color"})
+"""Of these the last counts, as a line may begin with an alias that has one."""
+
+
+def _refuse_a_second(option: "Parameter", typed: list[str], given: dict[str, str]) -> None:
+    """Raise UsageError for another value of an option that has one: the first would be passed over."""
+    if getattr(option, "multiple", False) or not typed or option.name in {None, *_SET_BY_ALIASES}:
+        return
+    value = typed[1] if len(typed) == 2 else typed[0].partition("=")[2]
+    if option.name and given.setdefault(option.name, value) != value:
+        raise UsageError(f"{max(option.opts, key=len)} has two values: {given[option.name]} and {value}")
 
 
 def _takes_groups(command: "KgroupCommand") -> bool:

@@ -45,7 +45,7 @@ def answered(argv: Sequence[str], error: UsageError, main: Callable[[Sequence[st
     elif heard is not None:
         print_error(message, _shown(heard) + _remark(heard))
     else:
-        print_error(message, _hint(first, error))
+        print_error(message, _hint(argv, first, error))
     return ExitCode.USAGE
 
 
@@ -100,16 +100,22 @@ def _remark(heard: "Heard") -> str:
     return f"   ({'; '.join(said)})" if said else ""
 
 
-def _hint(first: str, error: UsageError) -> str:
+def _hint(argv: Sequence[str], first: str, error: UsageError) -> str:
     ctx = error.ctx
+    if ctx is None:
+        from kgroup.cli.frame.lazy import command_at
+        from kgroup.cli.frame.shared_options import behind_the_command, shared_spellings
+
+        if getattr(error, "option_name", None) in shared_spellings():
+            return "kgroup options shows it"
+        command, _ = command_at([w for w in behind_the_command(list(argv)) if not w.startswith("-")])
+        return f"kgroup {command.path} --help" if command else "kgroup --help"
     if isinstance(error, NoSuchOption) and ctx is not None and (meant := _option(error.option_name, ctx)):
         return f"did you mean {meant}? {ctx.command_path} --help"
     if ctx is not None and ctx.parent is None and first:
         near = list(_commands(first))
         if near:
             return f"did you mean {', '.join(near)}? kgroup --help lists the commands"
-    if ctx is None:
-        return "kgroup options shows it"
     return f"{ctx.command_path} --help"
 
 
