@@ -3,6 +3,7 @@
 None runs as something else. No line starts a process: what a command would be called with is compared.
 """
 
+import re
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kgroup.cli.frame import options, peers, wrong_usage
 from kgroup.cli.frame.accepted import accepted
 from kgroup.cli.frame.lazy import command_at, walk
 from kgroup.cli.frame.tree import run
+from tests.house.repository import ROOT
 
 LINES = Path(__file__).parent.parent / "data" / "lines_of_other_tools.txt"
 
@@ -67,6 +69,41 @@ def test_a_line_of_another_tool(typed, sign, ours, called, capsys):
         return
     assert hint.strip().partition("   (")[0] == f"kgroup {ours}"
     assert called(ours)[0] == ExitCode.OK, "the line of the hint is not kgroup's"
+
+
+def _tasks():
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for row in page.partition("### Ten tasks")[2].partition("\n### ")[0].splitlines():
+        if row.startswith("| ") and "`" in row:
+            task, before, keys_before, now, keys_now = (cell.strip() for cell in row.strip("|").split(" | "))
+            yield task, _lines(before), int(keys_before), _lines(now), int(keys_now)
+
+
+def _lines(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+TASKS = list(_tasks())
+
+
+@pytest.mark.parametrize(
+    ("before", "keys_before", "now", "keys_now"), [t[1:] for t in TASKS], ids=[t[0] for t in TASKS]
+)
+def test_a_task_by_the_keys_that_are_typed(before, keys_before, now, keys_now, called, capsys):
+    """The last line that is typed runs, or its hint does; the figures are those of the lines."""
+    for lines, keys in ((before, keys_before), (now, keys_now)):
+        assert sum(len(f"kgroup {line}") + 1 for line in lines) == keys
+    code, did = called(now[-1])
+    if code == ExitCode.USAGE:
+        _, _, hint = capsys.readouterr().err.partition("hint: kgroup ")
+        code, did = called(hint.partition("   (")[0].strip())
+    assert code == ExitCode.OK and did
+
+
+def test_there_are_ten_tasks_and_each_takes_fewer_keys_or_is_not_answered_wrongly():
+    assert len(TASKS) == 10
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert f"In all {sum(t[2] for t in TASKS)} keys before and {sum(t[4] for t in TASKS)} now" in page
 
 
 @pytest.mark.parametrize(

@@ -367,8 +367,8 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
     if committed := sum(row.committed_offset is not None for row in group.offsets):
         yield (
             (
-                f"no members, {count_of(committed, 'committed offset')}: they expire after "
-                f"offsets.retention.minutes"
+                f"no members, {count_of(committed, 'committed offset')}: "
+                f"{'it expires' if committed == 1 else 'they expire'} after offsets.retention.minutes"
             ),
             f"{command('offsets export', group.group_id)} keeps a copy",
         )
