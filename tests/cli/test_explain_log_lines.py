@@ -230,6 +230,12 @@ def test_what_is_not_known_is_said_to_be_not_known(kgroup, line):
     assert [error["code"] for error in ran.errors] == ["UNKNOWN_TERM"]
 
 
+def test_the_names_of_releases_before_are_read_in_a_line():
+    (found,) = read("Error while fetching metadata with correlation id 2 : {orders=NOT_LEADER_FOR_PARTITION}")
+    assert found.entry.name == "NOT_LEADER_OR_FOLLOWER"
+    assert read("kafka-rest answered 400 BAD_REQUEST") == ()
+
+
 def test_an_exception_of_other_software_is_not_looked_up_in_a_log():
     assert read("java.util.concurrent.TimeoutException: no answer in 5 s") == ()
     assert [found.entry.name for found in read("kafka: TimeoutException")] == ["REQUEST_TIMED_OUT"]

@@ -100,8 +100,8 @@ def command(
 def _explained(term: str) -> "Sequence[Entry | Found]":
     """Return the entry of a name, or the known lines in a text; raise Failure if there is none."""
     known = lookup(term)
-    if len(term.split()) == 1 or is_name(term):
-        return [known] if known else _fail(term)
+    if known and (len(term.split()) == 1 or is_name(term)):
+        return [known]
     return _read(term) or ([known] if known else _fail(term))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin import shell
 from kgroup.cli.explanations import entries, lookup
 from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.errors import ALIASES
 from kgroup.cli.explanations.log_lines import LOG_LINES, PATTERNS
 from kgroup.errors import ErrorCode
 
@@ -119,12 +120,18 @@ def _known(line: str) -> tuple[Entry, str] | None:
         return _all()[name], source
     for match in _plain(_ERROR).finditer(line) if _plain(_KAFKA).search(line) else ():
         code, local, constant, thrown = match.groups()
-        if constant is not None and constant not in ErrorCode.__members__:
+        if constant is not None and constant not in _names_of_errors():
             continue
         entry = lookup(code or local or constant or thrown)
         if entry is not None and entry.kind == "error":
             return entry, "any client, by the name of the error"
     return None
+
+
+@cache
+def _names_of_errors() -> frozenset[str]:
+    """Return what an error is called in capitals, today and before; no other entry's name."""
+    return frozenset(ErrorCode.__members__).union(*ALIASES.values())
 
 
 def _names(line: str) -> Iterator[tuple[str, str]]:

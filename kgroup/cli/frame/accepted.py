@@ -1,5 +1,6 @@
 """Options of other tools that kgroup's commands take too, under kgroup's own names."""
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ _SECTIONS = {"--members": "members", "--offsets": "offsets", "--state": "summary
 _RENAMED = {"-y": "--yes", "-t": "--topic", "--format": "--output"}
 _OF_WHICH_ALL_ARE_SHOWN = frozenset({"lag", "describe", "offsets export"})
 """Commands that show every topic unless one is named."""
+_LOCAL_CODE = re.compile(r"-\d+")
+"""A code of librdkafka's, as `explain` takes it: no option."""
 
 
 def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
@@ -25,11 +28,12 @@ def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
     own = {name: parameter for parameter in command.params for name in parameter.opts}
     out, groups, sections, words = list[str](), list[str](), list[str](), list(args)
     given: dict[str, str] = {}
+    last = list[str]()
     while words:
         word = words.pop(0)
         name = word.partition("=")[0]
         if word == "--":
-            out += [word, *words]
+            last += words
             break
         if name in own:
             known = _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
@@ -39,10 +43,12 @@ def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
             groups.append(word.partition("=")[2] if "=" in word else words.pop(0) if words else "")
         elif name in _SECTIONS and "--section" in own:
             sections.append(_SECTIONS[name])
+        elif command.path == "explain" and _LOCAL_CODE.fullmatch(word):
+            last.append(word)
         else:
             out += _other(command, word, own.keys(), args)
     front = ["--section", ",".join(sections)] if sections else []
-    return [*groups, *front, *out]
+    return [*groups, *front, *out, *(["--"] if "--" in args or last else []), *last]
 
 
 def _known(command: "KgroupCommand", word: str, words: list[str], *, flag: bool) -> list[str]:
