@@ -4,6 +4,7 @@ The file was split into odd and even lines. The patterns were written from the f
 judged once, and what it showed then is pinned here.
 """
 
+import re
 import shlex
 import subprocess
 import sys
@@ -128,6 +129,16 @@ KAFKAJS = '{"message":"[Runner] The group is rebalancing, re-joining","groupId":
 def test_names_in_the_forms_of_each_client(line, names):
     (found,) = read(line)
     assert found.names == names
+
+
+@pytest.mark.parametrize("lines", ["first_half", "second_half", "later", "by_hand"])
+def test_no_name_has_a_piece_of_the_message_around_it(lines):
+    """A command with it would be about another group, or about none."""
+    rows = (DATA / f"log_lines_{lines}.txt").read_text(encoding="utf-8").splitlines()
+    names = {name for row in rows for found in read(row.partition("\t")[2]) for name in found.names.values()}
+    assert len(names) > 5
+    assert [name for name in sorted(names) if re.search(r"[\"{}(),;]|: |^'|'$|\\n| failed|Error", name)] == []
+    assert not names & {"Group", "broker", "group", "was", "id", "coordinator"}
 
 
 def test_no_group_in_the_line_leaves_the_placeholder(kgroup):

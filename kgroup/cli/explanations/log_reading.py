@@ -44,7 +44,7 @@ _GROUP = (
     r'"group(?:Id|_id)?":\s*"([^"]+)"',
     r"\[GroupId (.+?)\] ",
     r'[Gg]roup "([^"]+)"',
-    r"group: ([^,;]+)",
+    r"[;,] group: ([^,;]+)",
     r"(?:rebalance|restabilize) group (.+?) (?:in state|with old)",
     r"Stabilized group (.+?) generation ",
     r"[Gg]roup (\S+) (?:with generation|in generation|generation) \d+ is ",
@@ -70,8 +70,8 @@ _TOPIC = (
     r"\{([\w.-]+)=(?:UNKNOWN_TOPIC_OR_PARTITION|LEADER_NOT_AVAILABLE|TOPIC_AUTHORIZATION_FAILED)",
 )
 _MEMBER = (
-    r"memberId=([^,)]+)[,)]",
     r"memberId='([^']+)'",
+    r"memberId=([^,)]+)[,)]",
     r'"member(?:Id|_id)":\s*"([^"]+)"',
     r"member[._]id:? ([^\s\],;]+)",
     r"with member id `([^`]+)`",
@@ -84,7 +84,13 @@ _INSTANCE = (
     r"with instance id (\S+)",
     r"known static member ([^\s,]+)",
 )
-_NOBODY = frozenset(("None", "null", "<nil>", "''", "gets", "has"))
+_NOBODY = frozenset(
+    ("None", "null", "<nil>", "''", "gets", "has", "was", "id", "Group", "broker", "coordinator")
+)
+"""Words that stand where a name may: 'access group: Group authorization failed', 'consumer/broker/3'."""
+_DELIMITED = frozenset((*_GROUP[:4], _MEMBER[0]))
+_REST_OF_JSON = r"(?:\\[nrt])?[\"'}\]]*$"
+"""What ends a message inside of JSON, behind a name that nothing else ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,10 @@ def _names(line: str) -> Iterator[tuple[str, str]]:
     ):
         for pattern in patterns:
             match = _plain(pattern).search(line)
-            if match and match[1].strip() and match[1] not in _NOBODY:
-                yield name, match[1]
+            found = match[1] if match else ""
+            found = found if pattern in _DELIMITED else _plain(_REST_OF_JSON).sub("", found)
+            if found.strip() and found not in _NOBODY:
+                yield name, found
                 break
 
 
