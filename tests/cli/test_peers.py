@@ -151,7 +151,13 @@ def test_dry_run_and_execute_exclude_each_other(called, capsys):
         ("reset-offsets g --to-newest", "did you mean --to-latest?"),
         ("explain --sort", "hint: kgroup explain --help"),
         ("list --bootstrap-server", "kgroup options shows it"),
-        ("rebalance g", "kgroup --help"),
+        ("rebalance g", "hint: kgroup --help"),
+        ("plan g", "hint: kgroup --help"),
+        ("alter", "hint: kgroup --help"),
+        ("list-groups", "did you mean list? "),
+        ("reset-offset g", "did you mean reset-offsets? "),
+        ("members", "did you mean describe --section members? "),
+        ("group", "did you mean list, describe, lag, delete, offsets delete, reset-offsets? "),
     ],
 )
 def test_hints_by_meaning_before_spelling(typed, said, called, capsys):

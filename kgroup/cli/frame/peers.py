@@ -164,6 +164,8 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("errors", "explain"),
         ("who GROUP…", "blame GROUP…"),
         ("why GROUP…", "blame GROUP…"),
+        ("tail GROUP…", "replay-log GROUP… --follow"),
+        ("ping", "cluster status"),
         ("man", "--help"),
     ),
 }
@@ -272,6 +274,8 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("kick GROUP", "remove-members GROUP --instance-id ID"),
         ("evict GROUP", "remove-members GROUP --instance-id ID"),
         ("migrate GROUP…", "upgrade plan GROUP…"),
+        ("delete-offsets GROUP…", "offsets delete GROUP…"),
+        ("set GROUP PAIR", "config set GROUP PAIR"),
         ("start", "serve"),
     ),
 }

@@ -127,7 +127,7 @@ def _option(name: str, ctx: "Context") -> str | None:
     known = {spelling: parameter.opts for parameter in ctx.command.params for spelling in parameter.opts}
     if meant is None:
         # By spelling only what is spelled almost so: --export is not --sort.
-        near = get_close_matches(name, known, 3, 0.75)
+        near = get_close_matches(name, known, 3, _NEARLY)
         return ", ".join(near) or None
     if meant in known:
         return ", ".join(known[meant])
@@ -139,8 +139,27 @@ def _commands(first: str) -> Iterator[str]:
     from kgroup.cli.frame.peers import forms
 
     meant = dict.fromkeys(
-        " ".join(word for word in ours.split() if word.islower() and not word.startswith("-"))
-        for _, theirs, ours, _ in forms()
-        if theirs.split()[0] == first
+        _without_places(ours) for _, theirs, ours, _ in forms() if theirs.split()[0] == first
     )
-    yield from (list(filter(None, meant)) or get_close_matches(first, COMMANDS))
+    names = list(filter(None, meant))
+    if len(names) > _MANY:
+        names = list(dict.fromkeys(name.partition(" --")[0] for name in names))
+    begins = [name for name in COMMANDS if first.startswith(name)]
+    yield from names or dict.fromkeys([*get_close_matches(first, COMMANDS, 3, _NEARLY), *begins])
+
+
+_MANY = 4
+"""Suggestions; of more than these only the commands are named."""
+_NEARLY = 0.75
+"""How like a command or an option a word is that is taken for it: `plan` is not `explain`."""
+
+
+def _without_places(ours: str) -> str:
+    """Return the command of a line, and its options that hold no name: `describe --section members`."""
+    from kgroup.cli.frame.lazy import command_at
+
+    command, count = command_at(ours.split())
+    words = ours.split()[count:]
+    at = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    options = [] if any(word.isupper() for word in words[at:]) else words[at:]
+    return " ".join([command.path, *options]) if command else ""
