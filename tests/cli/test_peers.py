@@ -214,6 +214,20 @@ def test_no_option_of_another_tool_is_taken_where_it_means_nothing():
     assert wrong_usage.names_a_kind(["explain", "group"]) is False
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "group upgrade execute g",
+        "group member run g --topic t",
+        "cg context use prod",
+        "group serve",
+        "group remove-members g",
+    ],
+)
+def test_only_what_reads_is_run_behind_a_kind_of_thing(typed, called):
+    assert called(typed) == (ExitCode.USAGE, [])
+
+
 def test_no_secret_is_printed_with_a_line(called, capsys):
     called("group list -X sasl.password=hunter2 -X client.id=me")
     called("group delete g -X sasl.password=hunter2")

@@ -435,17 +435,13 @@ _OF_KAFKA_GROUPS = {"--group-type", "--protocol", "--share", "--streams", "--con
 
 def _without_kind(words: list[str]) -> Heard | None:
     """Return `group lag G` as `lag G`."""
-    from kgroup.cli.frame.registry import COMMANDS
+    from kgroup.cli.frame.registry import COMMANDS, READ
 
     if len(words) < 2 or words[0] not in KINDS:
         return None
     if words[1] not in COMMANDS:
         return hear(words[1:])
-    from kgroup.cli.frame.lazy import command_at
-
-    command, _ = command_at(words[1:])
-    reads = command is not None and all("--execute" not in parameter.opts for parameter in command.params)
-    return Heard(words[1:], ANY, f"{words[0]} {words[1]}", reads)
+    return Heard(words[1:], ANY, f"{words[0]} {words[1]}", COMMANDS[words[1]].panel == READ)
 
 
 def _with_groups_as_words(line: Line) -> Line:
