@@ -214,6 +214,14 @@ def test_no_option_of_another_tool_is_taken_where_it_means_nothing():
     assert wrong_usage.names_a_kind(["explain", "group"]) is False
 
 
+def test_what_is_run_changes_nothing():
+    run_at_once = [command_at(ours.split())[0] for _, _, ours, reads in peers.forms() if reads]
+    changing = {"serve", "demo", "member run", "context use", "cluster create-topic", "capture"}
+    for command in filter(None, run_at_once):
+        assert command.path not in changing and not command.path.endswith("execute")
+        assert all("--execute" not in parameter.opts for parameter in command.params), command.path
+
+
 @pytest.mark.parametrize(
     "typed",
     [
