@@ -207,6 +207,8 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/rights.py
 	$(BIN)/python docs/findings.py
 	$(BIN)/python docs/other_tools.py
+	$(BIN)/python docs/kafka_tools.py
+	$(BIN)/python docs/states.py
 	$(BIN)/python docs/control_openapi.py
 	$(BIN)/python docs/broker_versions.py
 	$(BIN)/python docs/incidents.py

@@ -17,6 +17,13 @@ OF_RESETS = FLAG.findall(
     "--export"
 )
 """Flags of Kafka's tool that kgroup may have under the same name."""
+OTHERWISE = {
+    "--timeout": "`--timeout 30s`: a unit is demanded, where Kafka's are milliseconds",
+    "--dry-run": "the default; accepted",
+    "--export": "`-o csv --no-headers`; `--export` is accepted",
+    "--verbose": "`--verbose`: which cluster is used, and why",
+}
+"""Of these, what is not the same."""
 
 
 def document() -> str:
@@ -32,9 +39,9 @@ def document() -> str:
     }
     rows = [f"| `{flag}` | {_row(flag, known)} |" for flag in sorted(flags)]
     rows += [
-        f"| `{flag}` | `reset-offsets` | the same |"
+        f"| `{flag}` | `--reset-offsets` | {OTHERWISE.get(flag, 'the same')} |"
         for flag in OF_RESETS
-        if flag in own and flag not in flags
+        if (flag in own or flag in OTHERWISE) and flag not in flags
     ]
     table = ["| flag | as in | kgroup |", "|---|---|---|", *rows, ""]
     head = (

@@ -14,7 +14,8 @@ These lines of other tools can be typed at kgroup, without the tool's name or wi
 run, and kgroup says on stderr as which line. What changes something is answered with the line to type (exit
 code 2); it shows a plan, and `--execute` carries it out. Options that both have may stand anywhere.
 
-KIND is what kafkactl and kubectl write before a name: `group`, `consumer-group`, `cg`.
+KIND is what kafkactl and kubectl write before a name: `group`, `consumer-group`, `cg`; OFFSETS what kafkactl
+does: `offset`, `consumer-group-offset`, `cgo`. `group lag G` is read as `lag G`, and so on.
 [What Kafka's own tools do not do](kafka-tools.md).
 
 """

@@ -1,4 +1,4 @@
-"""Draws the README's `doctor` and `blame` from its text; `make pictures` plays its sessions first."""
+"""Draws the README's `doctor` and `blame` from its text; `make pictures` plays the pages' sessions first."""
 
 import io
 from pathlib import Path
@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.text import Text
 
-from tests.cli.readme import ROOT, blocks, commands, play, stuck_and_stable, without_what_varies
+from tests.cli.readme import ROOT, SESSIONS, blocks, commands, play, without_what_varies
 
 FOLDER = Path(__file__).parent / "pictures"
 DRAWN = ("doctor", "blame")
@@ -56,15 +56,15 @@ def _drawn(name: str, command: str, output: str) -> str:
 
 
 def replay_sessions() -> None:
-    """Write into the README what its commands print today, where more than ids and times differ."""
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    for session in blocks("console"):
-        with stuck_and_stable() as bootstrap, TemporaryDirectory() as folder:
-            for command, shown, printed in play(session, bootstrap, Path(folder)):
-                if without_what_varies(printed) != without_what_varies(shown):
-                    text = text.replace(f"$ {command}\n{shown}", f"$ {command}\n{printed}")
-    readme.write_text(text, encoding="utf-8")
+    """Write into the pages what their commands print today, where more than ids and times differ."""
+    for page, cluster in SESSIONS.items():
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for session in blocks("console", page=page):
+            with cluster() as bootstrap, TemporaryDirectory() as folder:
+                for command, shown, printed in play(session, bootstrap, Path(folder)):
+                    if without_what_varies(printed) != without_what_varies(shown):
+                        text = text.replace(f"$ {command}\n{shown}", f"$ {command}\n{printed}")
+        (ROOT / page).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

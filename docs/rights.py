@@ -37,7 +37,7 @@ def document() -> str:
         "|---|---|",
         *rows,
         "",
-        f"No right is needed by {without}; `explain` needs those of `doctor` where -b names a cluster.",
+        f"No right is needed by {without}, and by `explain` without -b, -C and --local.",
         "",
     ]
     return HEAD + "\n".join(lines)

@@ -126,6 +126,13 @@ class Client:
         assert answer.error_code == 0, answer
         return member_id
 
+    def stays(self, group: str, member_id: str) -> None:
+        """Heartbeat as a member of the consumer protocol that has changed nothing."""
+        (described,) = self.admin.describe([group], offsets=False).groups
+        epoch = next(m.member_epoch for m in described.known_members if m.member_id == member_id)
+        request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch)
+        assert self.transport.request(None, request).error_code == 0
+
     def leave_for_now(self, group: str, member_id: str, instance: str) -> None:
         """Shut a static member down as its client would (epoch -2)."""
         request = ConsumerGroupHeartbeatRequest(

@@ -1,4 +1,4 @@
-"""The sessions of the README: their cluster, how they are played, and what differs from run to run."""
+"""The sessions of README and docs: their cluster, how they are played, and what differs from run to run."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kgroup.protocol.log_records import LogRecord
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
 
@@ -27,9 +28,9 @@ VARIES = (
 )
 
 
-def blocks(*languages: str) -> list[str]:
-    """Return the README's blocks of these languages."""
-    found = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+def blocks(*languages: str, page: str = "README.md") -> list[str]:
+    """Return a page's blocks of these languages."""
+    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     return [text for language, text in found if language in languages]
 
 
@@ -50,7 +51,7 @@ def without_what_varies(text: str) -> list[str]:
 @contextmanager
 def stuck_and_stable() -> Iterator[str]:
     """Serve the README's cluster: a stable group of three static members, and one that is stuck."""
-    settings = {"group.initial.rebalance.delay.ms": "0"}
+    settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
     with served(Cluster(config=settings, offsets_partitions=4)) as address:
         client = Client(address)
         client.create_topic("orders", 6)
@@ -62,6 +63,27 @@ def stuck_and_stable() -> Iterator[str]:
         client.join_unanswered("shipping", "parcels", "ship-2")
         yield address
         client.close()
+
+
+@contextmanager
+def stuck_and_moving() -> Iterator[str]:
+    """Serve the same, and a consumer group in which a partition moves from one member to another."""
+    with stuck_and_stable() as address:
+        client = Client(address)
+        client.create_topic("payments", 4)
+        records = [LogRecord(None, b"x", (), 0)] * 310
+        for partition in range(4):
+            client.admin.produce("payments", records, partition)
+        client.commit("billing", "payments", {0: 310, 1: 310, 2: 0, 3: 310})
+        first = client.consumer_member("billing", "payments", "bill-1")
+        client.consumer_member("billing", "payments", "bill-2")
+        client.stays("billing", first)
+        yield address
+        client.close()
+
+
+SESSIONS = {"README.md": stuck_and_stable, "docs/reading-output.md": stuck_and_moving}
+"""The pages with sessions, and the cluster of each."""
 
 
 def environment(bootstrap: str, folder: Path) -> dict[str, str]:

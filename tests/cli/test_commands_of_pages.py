@@ -61,8 +61,8 @@ CHANGES = re.compile(
 
 ENDS = {
     # There is no such pod.
-    "kubectl logs orders-0 | kgroup explain --file -": 3,
-    "kubectl logs orders-0 | kgroup explain --file - -b broker:9092": 3,
+    "kubectl logs orders-0 | kgroup explain -": 3,
+    "kubectl logs orders-0 | kgroup explain - -b broker:9092": 3,
     # The verdict asked for: brokers do not take this pattern.
     "kgroup regex check '(?!test).*' --offline": 8,
     # Nobody takes the posts, and the interrupted watch says so.

@@ -220,3 +220,25 @@ def test_the_errors_that_librdkafka_raises_itself_are_known():
         for text in (name, f"ERR_{name}", str(code)):
             entry = lookup(text)
             assert entry is not None and entry.name == name and f"({code})" in entry.meaning, text
+
+
+@pytest.mark.parametrize(
+    ("term", "name"),
+    [
+        ("-187", "_ALL_BROKERS_DOWN"),
+        ("RD_KAFKA_RESP_ERR__TRANSPORT", "_TRANSPORT"),
+        ("RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID"),
+        ("kerr.RebalanceInProgress", "REBALANCE_IN_PROGRESS"),
+        ("ErrNotCoordinatorForConsumer", "NOT_COORDINATOR"),
+        ("GroupCoordinatorNotAvailableException", "COORDINATOR_NOT_AVAILABLE"),
+        ("GroupLoadInProgress", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("NotLeaderForPartitionException", "NOT_LEADER_OR_FOLLOWER"),
+        ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("CommitFailedError", "CommitFailedException"),
+        ("NoBrokersAvailable", "broker unreachable"),
+        ("TaskMigratedException", "task migrated"),
+    ],
+)
+def test_names_as_clients_of_every_language_and_age_give_them(kgroup, term, name):
+    ran = kgroup("explain", term, "-o", "name", "-q")
+    assert (ran.code, ran.out) == (0, f"{name}\n")

@@ -4,6 +4,7 @@ The file was split into odd and even lines. The patterns were written from the f
 judged once, and what it showed then is pinned here.
 """
 
+import re
 import shlex
 import subprocess
 import sys
@@ -32,8 +33,14 @@ def _judged(name):
         yield expected, found[0].entry.name if found else "-", line
 
 
-def test_the_first_half_is_all_right():
-    assert [row for row in _judged("first_half") if row[0] != row[1]] == []
+@pytest.mark.parametrize("lines", ["first_half", "by_hand"])
+def test_lines_that_patterns_were_written_from(lines):
+    """`by_hand`: collected by a reader who had written none of the patterns, in two parts.
+
+    Of the first 85, 70 were right, 15 not known and none wrong before they led to patterns; of the last 38,
+    36 were right, 2 not known and none wrong when they were judged.
+    """
+    assert [row for row in _judged(lines) if row[0] != row[1]] == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_an_entry_has_a_pattern_and_a_pattern_an_entry():
     assert own <= {name for name, _, _ in PATTERNS}
     for name, _, pattern in PATTERNS:
         assert name in own or lookup(name).name == name
-        re2.compile(pattern)
+        re2.compile(pattern.removeprefix("~"))
 
 
 def test_entries_have_commands_that_there_are():
@@ -124,6 +131,16 @@ def test_names_in_the_forms_of_each_client(line, names):
     assert found.names == names
 
 
+@pytest.mark.parametrize("lines", ["first_half", "second_half", "later", "by_hand"])
+def test_no_name_has_a_piece_of_the_message_around_it(lines):
+    """A command with it would be about another group, or about none."""
+    rows = (DATA / f"log_lines_{lines}.txt").read_text(encoding="utf-8").splitlines()
+    names = {name for row in rows for found in read(row.partition("\t")[2]) for name in found.names.values()}
+    assert len(names) > 5
+    assert [name for name in sorted(names) if re.search(r"[\"{}(),;]|: |^'|'$|\\n| failed|Error", name)] == []
+    assert not names & {"Group", "broker", "group", "was", "id", "coordinator"}
+
+
 def test_no_group_in_the_line_leaves_the_placeholder(kgroup):
     ran = kgroup("explain", "Giving away all assigned partitions as lost since generation has been reset")
     assert ran.code == 0 and "  next      kgroup blame GROUP\n" in ran.out
@@ -151,6 +168,16 @@ def test_a_log_with_colours_and_stack_traces(kgroup, tmp_path, monkeypatch):
     with path.open(encoding="utf-8", errors="replace") as file:
         monkeypatch.setattr(sys, "stdin", file)
         assert kgroup("explain", "--file", "-", "-o", "json").data == ran.data
+    with path.open(encoding="utf-8", errors="replace") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert kgroup("explain", "-", "-o", "json").data == ran.data
+
+
+def test_what_is_piped_in_is_not_passed_over_in_silence():
+    code = "from kgroup.cli.frame.tree import run; import sys; sys.exit(run(sys.argv[1:]))"
+    for argv, said in ((["explain", "-o", "name"], "kgroup explain -"), (["explain", "82"], "")):
+        ran = subprocess.run([sys.executable, "-c", code, *argv], input="x", capture_output=True, text=True)
+        assert ran.returncode == 0 and said in ran.stderr and bool(said) == bool(ran.stderr)
 
 
 def test_a_line_typed_without_quotes(kgroup):
@@ -190,12 +217,34 @@ def test_a_line_of_a_megabyte(filler):
         'FATAL: password authentication failed for user "app"',
         '{"status":404,"error":"RESOURCE_NOT_FOUND"}',
         "Error: connect ECONNREFUSED 127.0.0.1:6379",
+        "NOGROUP No such key 'orders' or consumer group 'g1' in XREADGROUP with GROUP option",
+        "Successfully joined group chat 7 as bob",
+        "ns_1@192.0.2.1: Rebalance started by administrator",
+        "osd.3: recovery: rebalance in progress",
+        "mpv: Seeking to end of file",
+        "[es-master-0] Node 3 disconnected",
+        "postfix/smtpd[42]: warning: unknown[192.0.2.9]: SASL LOGIN authentication failed: UGFzc3dvcmQ6",
+        'FATAL:  SASL authentication failed for user "app"',
+        "connector: State transition from RUNNING to ERROR",
+        "The session timeout is not within the range allowed by the server",
+        "websocket: Connection to node 7 could not be established",
+        "Partitions assigned: sda1, sda2",
+        "worker joined, balancing group",
+        "unable to dial broker: amqp://rabbit:5672: connection refused",
+        "mqtt broker: connection refused",
+        "activemq broker: certificate has expired",
     ],
 )
 def test_what_is_not_known_is_said_to_be_not_known(kgroup, line):
     ran = kgroup("explain", line, "-o", "json")
     assert ran.code == ExitCode.NOT_FOUND
     assert [error["code"] for error in ran.errors] == ["UNKNOWN_TERM"]
+
+
+def test_the_names_of_releases_before_are_read_in_a_line():
+    (found,) = read("Error while fetching metadata with correlation id 2 : {orders=NOT_LEADER_FOR_PARTITION}")
+    assert found.entry.name == "NOT_LEADER_OR_FOLLOWER"
+    assert read("kafka-rest answered 400 BAD_REQUEST") == ()
 
 
 def test_an_exception_of_other_software_is_not_looked_up_in_a_log():

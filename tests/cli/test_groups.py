@@ -72,12 +72,20 @@ class TestList:
             (["shop", "idle", "--static-only"], ["shop"]),
             (["shop", "idle", "--sort=-members"], ["shop", "idle"]),
             (["shop", "idle", "--sort", "members", "--no-members"], ["idle", "shop"]),
-            (["nothing-like-it"], []),
+            (["nothing-like-*"], []),
         ],
     )
     def test_filters_and_order(self, run, argv, names):
         ran = run("list", *argv, "-o", "name")
         assert (ran.code, ran.out.split()) == (0, names)
+
+    def test_a_name_that_is_no_group_is_an_error_and_a_pattern_none(self, run):
+        assert run("list", "nothing-like-it").code == ExitCode.NOT_FOUND
+        ran = run("list", "shop", "nothing-like-it", "-o", "json")
+        assert (ran.code, [error["item"] for error in ran.errors]) == (ExitCode.PARTIAL, ["nothing-like-it"])
+        assert run("list", "idle", "--state", "stable").code == ExitCode.OK
+        assert run("cluster", "topics", "nope").code == ExitCode.NOT_FOUND
+        assert run("cluster", "topics", "nope*").code == ExitCode.OK
 
     @pytest.mark.parametrize("argv", [["--sort", "size"], ["--type", "simple"], ["--regex", "("]])
     def test_wrong_usage(self, run, argv):

@@ -30,6 +30,12 @@ class TestProviders:
         (tmp_path / "user.properties").write_text("password=s3cret\n")
         (tmp_path / "user.password").write_text("s3cret")
 
+    def test_their_names_are_shown_and_what_they_hold_is_not(self, kgroup, tmp_path):
+        lines = (*declared("env", "EnvVarConfigProvider"), "ssl.key.password=${env:KAFKA_PASSWORD}")
+        file = written(tmp_path, *lines)
+        out = kgroup("config", "show", "--command-config", str(file), "-b", "b:1").out
+        assert "EnvVarConfigProvider" in out and "ssl.key.password" in out and "s3cret" not in out
+
     @pytest.mark.parametrize(
         ("name", "kind", "reference"),
         [

@@ -1,4 +1,4 @@
-"""Every block of the README is run, and says what the README says."""
+"""Every block of the README is run, and so are the sessions of docs/: they print what the pages say."""
 
 import subprocess
 from collections.abc import Iterator
@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.readme import ROOT, SAID, blocks, environment, play, stuck_and_stable, without_what_varies
+from tests.cli.readme import (
+    ROOT,
+    SAID,
+    SESSIONS,
+    blocks,
+    environment,
+    play,
+    stuck_and_stable,
+    without_what_varies,
+)
 
-SESSIONS = blocks("console")
+PLAYED = [(page, session) for page in SESSIONS for session in blocks("console", page=page)]
 SCRIPTS = blocks("sh")
 
 
@@ -18,11 +27,12 @@ def bootstrap() -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=[s.splitlines()[0][2:42] for s in SESSIONS])
-def test_session(session: str, bootstrap: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "session"), PLAYED, ids=[s.splitlines()[0][2:42] for _, s in PLAYED])
+def test_session(page: str, session: str, tmp_path: Path) -> None:
     """After a change of what a command prints: `make pictures`."""
-    for command, shown, printed in play(session, bootstrap, tmp_path):
-        assert without_what_varies(printed) == without_what_varies(shown), command
+    with SESSIONS[page]() as bootstrap:
+        for command, shown, printed in play(session, bootstrap, tmp_path):
+            assert without_what_varies(printed) == without_what_varies(shown), command
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -34,6 +34,19 @@ def test_the_timeline_begins_with_what_is_complete_and_names_causes(kgroup: Kgro
     "arguments",
     [
         ("replay-log", "--files", UPGRADE),
+        ("offsets-topic", "stats", "--files", UPGRADE),
+        ("offsets-topic", "top", "--files", UPGRADE),
+    ],
+)
+def test_without_headers_there_are_the_rows_of_the_csv(kgroup: Kgroup, arguments: tuple[str, ...]) -> None:
+    rows = kgroup(*arguments, "--no-headers", "-o", "csv").out.splitlines()
+    assert len(kgroup(*arguments, "--no-headers").out.splitlines()) == len(rows) > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("replay-log", "--files", UPGRADE),
         ("replay-log", "--files", UPGRADE, "--at", "19"),
         ("blame", GROUP, "--files", UPGRADE),
         ("replay-log", "--files", SHARE),

@@ -55,6 +55,7 @@ doctor --all-groups
 doctor --kafka 5
 doctor g --kafka 5
 doctor g --rights --for describe
+explain '[Consumer clientId=c, groupId=g] (Re-)joining group'
 coordinator g
 coordinator g h
 remove-members g --all

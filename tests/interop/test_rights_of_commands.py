@@ -125,6 +125,7 @@ ROWS = {
     "cluster user list": Row(("cluster", "user", "list"), None),
     "cluster user remove": Row(("cluster", "user", "remove", "eve"), None),
     "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--stop-after", "300ms"), "g-run", TOPIC),
+    "explain": Row(("explain", f"[Consumer clientId=c, groupId={EMPTY}] (Re-)joining group")),
 }
 VARIANTS = [
     *ROWS.items(),

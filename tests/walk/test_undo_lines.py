@@ -50,7 +50,7 @@ def offsets(client: Client) -> Offsets:
 
 
 def undo_line(told: Ran) -> str:
-    (line,) = [line for line in told.out.splitlines() if line.startswith("undo")]
+    (line,) = [line for line in (told.out + told.err).splitlines() if line.startswith("undo")]
     return line
 
 
@@ -74,6 +74,10 @@ CHANGES = (
 )
 
 
+FORMATS = ((), ("--no-headers",), ("-o", "csv"), ("-o", "json"), ("-o", "name"))
+"""Where stdout has rows or a document only, the line stands on stderr."""
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_each_line_that_is_printed_works_at_that_moment(client: Client, ask: Ask, seed: int) -> None:
     chance = random.Random(seed)
@@ -83,7 +87,9 @@ def test_each_line_that_is_printed_works_at_that_moment(client: Client, ask: Ask
     printed = 0
     for change in chance.choices(CHANGES, k=14):
         before, entries = offsets(client), len(Journal.default().entries())
-        told = ask(*change.format(n=chance.randrange(10)).split(), "--execute", "--yes")
+        form = chance.choice(FORMATS)
+        told = ask(*change.format(n=chance.randrange(10)).split(), "--execute", "--yes", *form)
+        assert not form or "undo" not in told.out.replace('"undo', "")
         if len(Journal.default().entries()) == entries:
             assert offsets(client) == before
             continue

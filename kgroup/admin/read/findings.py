@@ -366,10 +366,7 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
         return
     if committed := sum(row.committed_offset is not None for row in group.offsets):
         yield (
-            (
-                f"no members, {count_of(committed, 'committed offset')}: they expire after "
-                f"offsets.retention.minutes"
-            ),
+            f"no members, {count_of(committed, 'committed offset')}: kept for offsets.retention.minutes",
             f"{command('offsets export', group.group_id)} keeps a copy",
         )
 

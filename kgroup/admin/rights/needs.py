@@ -96,6 +96,15 @@ _REGISTERING = _of(
     Need(ALTER_CONFIGS, GROUP, THE_GROUP), _GROUP, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)
 )
 
+_CHECKUP = _of(
+    _GROUP,
+    _TOPICS,
+    _LOG,
+    _DELIVERIES,
+    Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_EMPTY),
+    Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_LEFT),
+    Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_GIVEN_UP),
+)
 COMMANDS: dict[str, Needs] = {
     "list": _of(_EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
     "describe": _of(_GROUP, _TOPICS, note=_HIDES_OFFSETS),
@@ -103,15 +112,8 @@ COMMANDS: dict[str, Needs] = {
     "lag --time": _of(_GROUP, Need(READ, TOPIC, ITS_TOPICS)),
     "watch": _of(_GROUP, _TOPICS),
     "wait": _of(_GROUP, _TOPICS),
-    "doctor": _of(
-        _GROUP,
-        _TOPICS,
-        _LOG,
-        _DELIVERIES,
-        Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_EMPTY),
-        Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_LEFT),
-        Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_GIVEN_UP),
-    ),
+    "doctor": _CHECKUP,
+    "explain": _CHECKUP,
     "coordinator": _of(_GROUP, Need(DESCRIBE, TOPIC, OFFSETS_TOPIC)),
     "remove-members": _of(_CHANGED, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)),
     "reset-offsets": _of(_CHANGED, _WRITTEN, _EVERY_TOPIC, note=_HIDES_OFFSETS),
@@ -151,11 +153,13 @@ COMMANDS: dict[str, Needs] = {
     "cluster acl remove": _of(_RULES),
     "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
 }
-"""By the words typed after `kgroup`, for one group. A pattern needs what `list` needs as well."""
+"""By the words typed after `kgroup`, for one group. A pattern needs what `list` needs as well.
+
+`explain` needs them where an option names a cluster, for each group of the lines.
+"""
 
 WITHOUT_CLUSTER = frozenset(
     {
-        "explain",
         "journal list",
         "journal show",
         "serve",

@@ -52,8 +52,8 @@ def command(
     env: Env,
     group: Annotated[list[str], argument("GROUP…", "Group ids.")],
     files: Files = None,
-    since: Annotated[str | None, option("--since TIME", "Only what happened from this time on.")] = None,
-    until: Annotated[str | None, option("--until TIME", "Only what happened up to this time.")] = None,
+    since: Annotated[str | None, option("--since TIME", "Only what happened from this time on, UTC.")] = None,
+    until: Annotated[str | None, option("--until TIME", "Only what happened up to this time, UTC.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Say what caused the last rebalance, rewind, deletion and protocol change, with the records as evidence.

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.admin.models import ChangeStatus
+from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.frame.changes import with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
+from kgroup.cli.inputs.group_names import is_glob
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document, count_of
-from kgroup.errors import ConfigError, Unreachable
+from kgroup.errors import ConfigError, ErrorCode, Unreachable
 from kgroup.log.directory import owner_of
 
 if TYPE_CHECKING:
@@ -108,6 +110,12 @@ def topics(
             and (not glob or any(fnmatchcase(topic.name, pattern) for pattern in glob))
         ]
         where = identity(admin, env)
+    there = {topic.name for topic in seen}
+    absent = [] if unseen else [name for name in glob or () if not is_glob(name) and name not in there]
+    errors = [
+        ItemError(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name, f"there is no topic {name}")
+        for name in absent
+    ]
     rows = [
         {
             **asdict(topic),
@@ -124,8 +132,8 @@ def topics(
         (table,),
         items="topics",
         names=[topic.name for topic in found],
-        errors=unseen,
-        exit_code=of_seen(ExitCode.OK, unseen),
+        errors=[*unseen, *errors],
+        exit_code=of_batch([ExitCode.NOT_FOUND] * len(errors), bool(found)) or of_seen(ExitCode.OK, unseen),
         cluster=where,
     )
     return show(env, result)
@@ -158,7 +166,7 @@ def create_topic(
     text = f"{topic.name} created with {count_of(len(topic.partitions), 'partition')}   journal {entry.id}"
     undo = "undo: none; kgroup deletes no topics"
     data = {"topic": asdict(topic), "journal_id": entry.id}
-    return show(env, Result(data, (text, undo), names=[topic.name], cluster=where))
+    return show(env, with_undo(Result(data, (text,), names=[topic.name], cluster=where), undo))
 
 
 command = group(

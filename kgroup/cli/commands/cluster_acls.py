@@ -113,7 +113,7 @@ def add(
     data = {"acls": [rule.words for rule in listed], "unchanged": kept, "journal_id": journal_id}
     undo = [_undo(env, "cluster acl remove", rule.words) for rule in listed if rule not in there]
     table = Table((*_COLUMNS, Column("result")), rows)
-    return show(env, Result(data, (text, table, *undo), items="acls", cluster=where))
+    return show(env, with_undo(Result(data, (text, table), items="acls", cluster=where), *undo))
 
 
 @make(

@@ -14,7 +14,7 @@ from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.changes import undo_line
+from kgroup.cli.frame.changes import undo_line, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
@@ -78,8 +78,8 @@ def add(
     undo = "undo: none; brokers do not return the password that was there before"
     if not had:
         undo = undo_line(env, "cluster user remove", name, options=[f"--mechanism {m}" for m in mechanisms])
-    texts += [f"journal {entry.id}", undo]
-    return show(env, Result(data, tuple(texts), names=[name], cluster=where))
+    texts.append(f"journal {entry.id}")
+    return show(env, with_undo(Result(data, tuple(texts), names=[name], cluster=where), undo))
 
 
 @make(
@@ -132,7 +132,7 @@ def remove(
     text = f"user {name} removed for {', '.join(gone)}   journal {entry.id}"
     undo = "undo: none; brokers do not return passwords, so the user has to be added again with one"
     data = {"user": name, "mechanisms": list(gone), "journal_id": entry.id}
-    return show(env, Result(data, (text, undo), names=[name], cluster=where))
+    return show(env, with_undo(Result(data, (text,), names=[name], cluster=where), undo))
 
 
 def _before(known: "Iterable[ScramUser]") -> Document:

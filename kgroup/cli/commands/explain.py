@@ -1,5 +1,8 @@
 """`kgroup explain`: what a code, a state or a line of a log means."""
 
+import os
+import stat
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -44,14 +47,14 @@ def _complete(incomplete: str) -> list[str]:
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
         (
-            "kubectl logs orders-0 | kgroup explain --file - -b broker:9092",
+            "kubectl logs orders-0 | kgroup explain - -b broker:9092",
             "and what doctor finds in its groups now",
         ),
         (
             'kgroup explain "Group coordinator broker:9092 is unavailable or invalid"',
             "a line of a client's or broker's log",
         ),
-        ("kubectl logs orders-0 | kgroup explain --file -", "every known line of a log"),
+        ("kubectl logs orders-0 | kgroup explain -", "every known line of a log"),
         ("kgroup explain stalled Reconciling KG301", "a status, a state and a finding"),
         ("kgroup explain", "everything it knows"),
     ),
@@ -74,11 +77,15 @@ def command(
     id that it names stand in the commands. Where -b, -C or --local names a cluster, doctor examines their
     groups there: 3 if it has no such group, 5, 6 or 7 if something could not be seen.
     """
+    if term == ["-"]:
+        term, file = None, "-"
     if file is not None:
         if term:
             raise ConfigError("a log is --file or an argument, not both", "leave one of them out")
         return _show(env, _lines_of(read_log(file, _most()), file))
     if not term:
+        if _is_piped():
+            env.note("every name; what is piped in is read with: kgroup explain -")
         return _list(env)
     if not all(lookup(word) for word in term) and not any(" " in word.strip() for word in term):
         # "Preparing Rebalance", and a line that is not quoted, are one term each.
@@ -93,8 +100,8 @@ def command(
 def _explained(term: str) -> "Sequence[Entry | Found]":
     """Return the entry of a name, or the known lines in a text; raise Failure if there is none."""
     known = lookup(term)
-    if len(term.split()) == 1 or is_name(term):
-        return [known] if known else _fail(term)
+    if known and (len(term.split()) == 1 or is_name(term)):
+        return [known]
     return _read(term) or ([known] if known else _fail(term))
 
 
@@ -120,6 +127,14 @@ def _fail(word: str, said: str | None = None) -> NoReturn:
     names = near(shown)
     hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
     raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", said or f"nothing is known as {shown!r}", hint, shown)
+
+
+def _is_piped() -> bool:
+    """Return whether another command writes to stdin; it is not read unasked, as it may never end."""
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _list(env: Env) -> ExitCode:

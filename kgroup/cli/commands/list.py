@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import GroupListing, Listing
+from kgroup.admin.models import GroupListing, ItemError, Listing
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
-from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.group_names import matches
+from kgroup.cli.inputs.group_names import is_glob, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
@@ -126,11 +126,13 @@ def command(
             if (not wanted or g.state is None or g.state.lower() in wanted)
             and (not kinds or g.type is None or g.type in kinds)
         ]
+    filtered = any((states, types, topic, static_only, regex, protocol_type))
     if zookeeper is not None or rest is not None:
+        listing = _with_absent(replace(listing, groups=tuple(groups)), [] if filtered else glob or [])
         listing = replace(listing, groups=_named(groups, glob or [], regex, protocol_type))
         return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:
-        listing = admin.list_groups(states, types)
+        listing = _with_absent(admin.list_groups(states, types), [] if filtered else glob or [])
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         found = None
         if topic is not None or static_only:
@@ -143,6 +145,15 @@ def command(
             listing = admin.count_members(listing, found)
         where = identity(admin, env)
     return _show(env, listing, where, key, sort)
+
+
+def _with_absent(listing: Listing, names: list[str]) -> Listing:
+    """Return the listing with an error for each name that is no pattern and no group, where all are seen."""
+    there = {group.group_id for group in listing.groups}
+    absent = () if listing.errors else [name for name in names if not is_glob(name) and name not in there]
+    code, hint = ErrorCode.GROUP_ID_NOT_FOUND, "kgroup list shows which groups there are"
+    errors = tuple(ItemError(name, code.name, f"there is no group {name}", hint) for name in absent)
+    return replace(listing, errors=(*listing.errors, *errors))
 
 
 def _refuse_absent(admin: "Admin", topic: str) -> None:
@@ -184,10 +195,16 @@ def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) ->
             items="groups",
             names=[group.group_id for group in groups],
             errors=listing.errors,
-            exit_code=of_seen(ExitCode.OK, listing.errors),
+            exit_code=_code(listing),
             cluster=where,
         ),
     )
+
+
+def _code(listing: Listing) -> ExitCode:
+    if all(error.code == ErrorCode.GROUP_ID_NOT_FOUND.name for error in listing.errors):
+        return of_batch([ExitCode.NOT_FOUND] * len(listing.errors), bool(listing.groups))
+    return of_seen(ExitCode.OK, listing.errors)
 
 
 def _words(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ def query(
     group: Annotated[str | None, option("--group GLOB", "Only groups whose id matches.")] = None,
     at: Annotated[
         str | None,
-        option("--at TIME", "The moment that state_at and members show; by default the end, or all."),
+        option("--at TIME", "The moment (UTC) that state_at and members show; by default the end, or all."),
     ] = None,
     limit: Annotated[int, option("--limit N", "Print at most this many rows; 0 prints all.", min=0)] = 1000,
     master: Annotated[str | None, _ASKED] = None,
@@ -266,8 +266,8 @@ def events(
     env: Env,
     tables: Annotated[str, _TABLES],
     group: Annotated[str | None, _GROUP] = None,
-    since: Annotated[str | None, option("--since TIME", "From this time on.")] = None,
-    until: Annotated[str | None, option("--until TIME", "Up to this time.")] = None,
+    since: Annotated[str | None, option("--since TIME", "From this time on, UTC.")] = None,
+    until: Annotated[str | None, option("--until TIME", "Up to this time, UTC.")] = None,
     kinds: Annotated[str | None, option("--kinds A,B,…", "Only these kinds of events.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:

@@ -44,8 +44,10 @@ def command(
         list[str] | None, argument("[GROUP]…", "Group ids or globs; all groups by default.")
     ] = None,
     files: Files = None,
-    since: Annotated[str | None, option("--since TIME", "From this time on (ISO, 03:00, or 2h ago).")] = None,
-    until: Annotated[str | None, option("--until TIME", "Up to this time.")] = None,
+    since: Annotated[
+        str | None, option("--since TIME", "From this time on, UTC (ISO, 03:00, or 2h ago).")
+    ] = None,
+    until: Annotated[str | None, option("--until TIME", "Up to this time, UTC.")] = None,
     at: Annotated[
         str | None, option("--at TIME|OFFSET", "The state at that moment, as describe shows it.")
     ] = None,

@@ -1,5 +1,6 @@
 """Every setting there is: which are secret, which may be printed."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from kgroup.cli.env.setting_names import (
@@ -93,4 +94,8 @@ def shown(name: str, value: str) -> str:
 
     A file for other clients holds properties kgroup does not know, and any of them may be a secret.
     """
-    return value if name in _HARMLESS else HIDDEN
+    return value if name in _HARMLESS or _OF_PROVIDERS.fullmatch(name) else HIDDEN
+
+
+_OF_PROVIDERS = re.compile(r"config\.providers(\.[^.]+\.(class|param\.(allowed\.paths|allowlist\.pattern)))?")
+"""Kafka's config providers: which there are, and what they may read."""

@@ -43,18 +43,27 @@ def entries() -> dict[str, Entry]:
 
 @cache
 def _aliases() -> Mapping[str, Entry]:
-    return {alias.lower(): entry for entry in reversed(entries().values()) for alias in entry.aliases}
+    named = [(alias, entry) for entry in reversed(entries().values()) for alias in entry.aliases]
+    spelt = {_bare(alias): entry for alias, entry in named if alias[:1].isalpha()}
+    return spelt | {alias.lower(): entry for alias, entry in named}
 
 
 def lookup(term: str) -> Entry | None:
     """Return the entry for an error name or number, an exception in a log, or a state; or None."""
-    known = entries()
     word = term.strip()
     if is_whole(word.removeprefix("-")):
         word = ErrorCode.name_of(int(word)) if int(word) in _CODES else word
     thrown = _THROWN.search(word)
     word = (thrown[1] or thrown[2]) if thrown else word
-    bare = _bare(word)
+    return _spelt(word) or _spelt(_PREFIX.sub("", word))
+
+
+_PREFIX = re.compile(r"^(?:RD_KAFKA_RESP_ERR_|(?:kerr|Errors|ErrorCode|KafkaError)\.|Err(?=[A-Z]))")
+"""What clients write before the name of an error: librdkafka, franz-go, Java, sarama."""
+
+
+def _spelt(word: str) -> Entry | None:
+    known, bare = entries(), _bare(word)
     if bare.startswith("kg"):
         known = {**known, **findings()}
     elif bare not in known:
@@ -64,7 +73,8 @@ def lookup(term: str) -> Entry | None:
     for key in (bare, stem, bare.removesuffix("error"), f"{stem}failed", f"{stem}error", f"{stem}code"):
         if key in known:
             return known[key]
-    return _aliases().get(word.lower())
+    aliases = _aliases()
+    return aliases.get(word.lower()) or aliases.get(stem) or aliases.get(bare.removesuffix("error"))
 
 
 def is_name(term: str) -> bool:

@@ -21,8 +21,16 @@ ALIASES = {
     ErrorCode.INVALID_PRODUCER_EPOCH: ("ProducerFencedException",),
     ErrorCode.NON_EMPTY_GROUP: ("GroupNotEmptyException",),
     ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: ("PrincipalDeserializationException",),
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: (
+        "GROUP_COORDINATOR_NOT_AVAILABLE",
+        "ConsumerCoordinatorNotAvailable",
+    ),
+    ErrorCode.NOT_COORDINATOR: ("NOT_COORDINATOR_FOR_GROUP", "NotCoordinatorForConsumer"),
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ("GROUP_LOAD_IN_PROGRESS", "OffsetsLoadInProgress"),
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ("NOT_LEADER_FOR_PARTITION",),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ("UNKNOWN_TOPIC_OR_PART",),
 }
-"""Names under which Java clients throw errors named otherwise (Errors.java of Kafka 4.3.1)."""
+"""Names that clients, or releases before, give errors named otherwise (Errors.java of Kafka 4.3.1)."""
 
 
 def _error(

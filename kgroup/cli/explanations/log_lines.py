@@ -55,6 +55,12 @@ LOG_LINES: tuple[Entry, ...] = (
         (_BLAME, _MEMBERS),
     ),
     _line(
+        "did not rejoin",
+        "A rebalance went on without members that did not join again in time: the coordinator removed them.",
+        "They were still processing, or gone: the rebalance timeout is their max.poll.interval.ms.",
+        (_BLAME, _MEMBERS),
+    ),
+    _line(
         "static member left",
         "A static member left for now (epoch -2): its partitions stay its own until its session times out.",
         "A restart with group.instance.id set. Nothing consumes these partitions until it is back.",
@@ -257,6 +263,12 @@ LOG_LINES: tuple[Entry, ...] = (
         (_TOPICS, _DESCRIBE),
     ),
     _line(
+        "source topic missing",
+        "Kafka Streams: an input topic of the topology does not exist, so the application stops.",
+        "The topic was deleted, is misspelt, or may not be described.",
+        (_TOPICS, _DESCRIBE),
+    ),
+    _line(
         "listener failed",
         "Spring: the listener threw an exception; the error handler seeks back, so the record is read again.",
         "A record that the listener cannot process, or something that it needs is down. While it retries, "
@@ -268,6 +280,12 @@ LOG_LINES: tuple[Entry, ...] = (
         "Spring: the listener container stopped; its partitions go to other members, if there are any.",
         "A fatal error: no rights, a fenced instance id, or no committed offset. The exception is beside it.",
         (_MEMBERS, _INSTANCES),
+    ),
+    _line(
+        "task killed",
+        "Connect: the task met an exception and stays stopped until it is restarted by hand.",
+        "The exception below it is the cause: explain that line too. The task's partitions are not read.",
+        (_LAG, _MEMBERS),
     ),
     _line(
         "sink commit timed out",
@@ -318,6 +336,8 @@ _TABLE = r"""
 member failed | broker | Preparing to rebalance group .*on heartbeat expiration|[Mm]ember .* has failed, removing it
 member failed | broker | fenced from the group because the member session expired
 member left | broker | Preparing to rebalance group .* on LeaveGroup|in group \S+ has left, removing it
+member left | broker | has left group \S+ through explicit
+did not rejoin | broker | Group \S+ removed? dynamic members .*who haven't joined
 member left | broker | \[GroupId .*\] Member \S+ left the (?:consumer|share|streams) group
 static member left | broker | [Ss]tatic [Mm]ember .* temporarily left the (?:consumer|streams) group
 UNRELEASED_INSTANCE_ID | broker | cannot join the group because the instance id is(?: is)? owned by
@@ -342,14 +362,14 @@ session timed out | java | session timed out without receiving a heartbeat respo
 # Connections: what hides the cause stands behind it.
 TLS handshake failed | Java: SslTransportLayer, NetworkClient | SSL handshake failed|PKIX path building failed
 TLS handshake failed | Java: javax.net.ssl | SSLHandshakeException|SslAuthenticationException
-TLS handshake failed | OpenSSL | (?i)(?:kafka|ssl://|broker).*certificate(?:[ _]verify[ _]failed| has expired)
+TLS handshake failed | OpenSSL | (?i)(?:kafka|ssl://|broker ).*certificate(?:[ _]verify[ _]failed| has expired)
 TLS handshake failed | librdkafka | Failed to verify broker certificate|Local: SSL error|SSL_HANDSHAKE\)
 TLS handshake failed | Go: crypto | (?i)(?:kafka|sarama|kgo|franz|broker).*(?:x509: |tls: )
 listener mismatch | librdkafka | verify that security\.protocol is correctly configured|might be due to incorrect security
 listener mismatch | broker: SaslServerAuthenticator | Unexpected Kafka request of type \S+ during SASL handshake
-SASL_AUTHENTICATION_FAILED | any client | SaslAuthentication|SASLAuthentication|SASL (?:\S+ )?authentication (?:failed|error)
+SASL_AUTHENTICATION_FAILED | any client | ~SaslAuthentication|SASLAuthentication|SASL (?:\S+ )?authentication (?:failed|error)
 SASL_AUTHENTICATION_FAILED | Java: NetworkClient, broker: PlainSaslServer | Authentication failed during authentication due to|Authentication failed: (?:Invalid username or password|credentials for user)
-SASL_AUTHENTICATION_FAILED | librdkafka error | Local: Authentication failure|SASL authentication error
+SASL_AUTHENTICATION_FAILED | librdkafka error | Local: Authentication failure
 # Errors by the text that clients give them.
 FENCED_INSTANCE_ID | error | (?i)rejected this static consumer|group\.instance\.id \S+ gets fenced|FencedInstanceI
 FENCED_INSTANCE_ID | librdkafka | tatic consumer fenced by other consumer|consumer fenced by newer instance
@@ -380,23 +400,30 @@ ILLEGAL_GENERATION | sarama | provided generation id is not the current generati
 OFFSET_OUT_OF_RANGE | Java: FetchCollector | Fetch offset \S+ is out of range|Fetch position \S+ is out of range|Offsets out of range with no|(?:Broker: O|request with o)ffset out of range
 OFFSET_OUT_OF_RANGE | error | offset is (?:not within|outside) the range of offsets|OffsetOutOfRange
 NoOffsetForPartitionException | java | Undefined offset with no reset policy|NoOffsetForPartition
-INVALID_SESSION_TIMEOUT | error | session timeout is not within the range allowed|Broker: Invalid session timeout
+INVALID_REGULAR_EXPRESSION | error | InvalidRegularExpression
+INVALID_SESSION_TIMEOUT | error | session timeout is not within the range allowed by the broker|Broker: Invalid session timeout
 UNSTABLE_OFFSET_COMMIT | error | unstable offsets that need to be cleared
 UNSUPPORTED_ASSIGNOR | error | assignor or its version range is not supported by the consumer group
 GROUP_ID_NOT_FOUND | error | [Tt]he group id does not exist
+_STATE | librdkafka error | Local: Erroneous state
 # Commits of a client that is no longer a member.
 CommitFailedException | java | Commit cannot be completed (?:since|due to)|Offset commit cannot be completed since
 CommitFailedException | java | not part of an active group|CommitFailedE|group membership out of date
-REBALANCE_IN_PROGRESS | error | [Tt]he group is rebalancing|Broker: Group rebalance in progress|: rebalance in progress$
+REBALANCE_IN_PROGRESS | error | [Tt]he group is rebalancing|Broker: Group rebalance in progress
+REBALANCE_IN_PROGRESS | librdkafka | ~: rebalance in progress$
 REBALANCE_IN_PROGRESS | java | since group is rebalancing|group is already rebalancing|began another rebalance
 REBALANCE_IN_PROGRESS | sarama | rebalance for the group is in progress|has begun rebalancing the group
 REBALANCE_IN_PROGRESS | python | because it is rebalancing|RebalanceInProgress
 # Frameworks.
+source topic missing | Streams: RepartitionTopics | MissingSourceTopic
+RecordDeserializationException | java | Error deserializing (?:key/value|KEY|VALUE) for partition|cannot process 'SerializationException's directly
+task killed | Connect: WorkerTask | Task is being killed and will not recover until manually restarted
 task migrated | streams | TaskMigrated|thread is being fenced|missed a rebalance and dropped out
 streams internal topic | Streams: InternalTopicManager | Existing internal topic \S+ has invalid partitions
-streams dead | Streams: KafkaStreams | All stream threads have died|tate transition from \S+ to (?:PENDING_)?ERROR
+streams dead | Streams: KafkaStreams | All stream threads have died|stream-(?:client|thread) .*tate transition from \S+ to (?:PENDING_)?ERROR
 streams failed | streams | stream-thread .*(?:Failed to rebalance|Encountered the following|unexpected)
 streams failed | streams | stream-thread .*(?:ERROR|Failed to process|Could not (?:close|create) task)
+listener failed | spring | Record in retry and not yet recovered
 listener failed | spring | Seek to current after exception|istener.*Error handler threw an exception|Backoff .* exhausted for
 listener failed | spring | kafka\S*ListenerExecutionFailedException
 container stopped | spring | onsumer exception; stopping container|Kafka.*Stopping container due to|authExceptionRetryInterval
@@ -415,13 +442,16 @@ no matching topic | librdkafka | no topics in metadata matched subscription
 request timed out | any client | (?i)(?:kafka|commit|coordinator|partition).*the request timed out|request\(s\) timed out: disconnect|request \S+\(key: \d+, version: \d+\) timed out
 request timed out | librdkafka | Timed out \w+Request in flight|Local: Timed out|Local: Message timed out|\|REQTMOUT\|
 request timed out | Go: net | (?i)(?:kafka|sarama|kgo|franz|broker|consumer).*(?:i/o timeout|context deadline exceeded)|exceeded the user-specified time limit in the request
-broker unreachable | Java: NetworkClient | Connection to node \S+ .*could not be established|Bootstrap broker \S+ .*disconnected
-broker unreachable | Java: NetworkClient | Node -?\d+ disconnected|Bootstrap broker \S+ disconnected
+broker unreachable | Java: NetworkClient | Connection to node \S+ .*could not be established. (?:Broker|Node) may not be available|Bootstrap broker \S+ .*disconnected
+broker unreachable | Java: NetworkClient | ~Node -?\d+ disconnected|Bootstrap broker \S+ disconnected
 broker unreachable | librdkafka | \d/\d+ brokers are down|Connect to (?:ipv|unix)\S+ failed|Local: Broker transport failure|Local: Host resolution
 broker unreachable | python | NodeNotReadyError|NoBrokersAvailable|KafkaConnectionError|Unable to bootstrap from
+broker unreachable | librdkafka | \|FAIL\|.*: Disconnected \(after
+broker unreachable | kafka-python, aiokafka: client | (?i)kafka.*(?:Node \S+ connection failed|Unable connect to ")
+broker unreachable | sarama: consumer.go | consumer/broker/\d+ disconnecting due to error
 broker unreachable | kafkajs | KafkaJSConnectionError|Failed to connect to seed broker
 broker unreachable | kafkajs | Crash: \S+: Not connected|\[Connection\] Connection error: |kafkajs.*(?:ECONNREFUSED|ETIMEDOUT|ENOTFOUND)
-broker unreachable | Go: net | run out of available brokers|(?i:kafka|sarama|kgo|franz|broker).*(?:connection refused|no such host|unable to dial)
+broker unreachable | Go: net | run out of available brokers|(?i:kafka|sarama|kgo|franz|broker: ?(?:seed|\d)).*(?:connection refused|no such host|unable to dial)
 coordinator lost | java | oordinator .*is unavailable or invalid|disconnect from last known coordinator
 coordinator lost | java | [Mm]arking (?:the )?coordinator .*(?:dead|unknown)|Coordinator unknown during
 coordinator lost | librdkafka | no broker available for coordinator query|Local: Waiting for coordinator
@@ -433,7 +463,7 @@ joining group | kip-848 | Member \S+ with epoch -?\d+ transitioned from \w+ to J
 partitions revoked | java | Revok(?:e|ing) previously assigned partitions|Partitions to revoke:|[Pp]artitions revoked:
 partitions revoked | brod | assignments_revoked
 partitions assigned | java | (?:Adding|Setting) newly assigned partitions|about the new Assignment\(
-partitions assigned | python | Updated partition assignment: |New partitions assigned|[Pp]artitions assigned: 
+partitions assigned | python | Updated partition assignment: |New partitions assigned|[Pp]artitions assigned: [\[{(]
 partitions assigned | librdkafka | Group .*: new assignment of \d+ partition
 partitions assigned | franz-go | new group session begun
 partitions assigned | brod | assignments_received
@@ -441,18 +471,20 @@ no committed offset | java | Found no committed offset for partition
 committed offset | java | Setting offset for partition .* to the committed offset
 committed offset | librdkafka | Fetch(?:ing)? committed offsets for 
 offset reset | java | Resetting (?:the |consumer )?offset (?:for|to) |offset reset \(at offset
-seek | java | Seeking (?:\S+ )?to (?:offset|EARLIEST|LATEST|earliest|latest|beginning|end)
-group leader | python | Elected group leader|selected as leader for group|balancing group as leader|joined, balancing group
+seek | java, ruby-kafka | Seeking (?:\S+/\d+ to offset \d+|to (?:offset \S+ for|(?:EARLIEST|LATEST|earliest|latest) offset of|beginning of|end of) (?:topic-)?partition)
+group leader | python | Elected group leader|selected as leader for group|balancing group as leader|joined, balancing group["; ]
 group leader | librdkafka | assignor run for \d+ member
-joined group | java | Successfully (?:joined|synced) group|Joined group at generation
+joined group | java | Successfully (?:joined|synced) group (?:.* )?(?:with|in) generation|Joined group at generation
 joined group | kafkajs | Consumer has joined the group|"message":"\[Consumer\w*\] Joined
 joined group | franz-go | "message":"(?:joined|synced)"|\[INFO\] (?:joined|synced)[;,]
 joined group | ruby-kafka, kafka-go, kafka-python | [Jj]oined group \S+ (?:with member id|as member|\(generation)
 join failed | any client | Failed to join group; |JoinGroup failed|join group failed|unable to join group session
 joining group | java | \(Re-\)joining group|[Rr]equest joining group due to
 joining group | any client | joining group(?:"|;|\s*\{)|Joining group ["\x60]|try to join group|: join with \d+ 
-member left | any client | LeaveGroup request (?:succeeded|sent)|sending LeaveGroup request|: leave \(in state
-rebalance started | connect | Rebalance started
+member left | any client | LeaveGroup request (?:succeeded|sent|for group \S+ returned)|sending LeaveGroup request|: leave \(in state
+member left | java | consumer pro-actively leaving the group|with epoch -?\d+ transitioned from \w+ to (?:PREPARE_)?LEAVING
+member left | franz-go | (?:\[INFO\] |"message":")leaving (?:next-gen )?group
+rebalance started | connect | ~Rebalance started
 rebalance started | sarama-cluster, pykafka | cluster/consumer\s+rebalance|Rebalancing consumer
 rebalance started | librdkafka | Group .* initiating rebalance
 coordinator found | java | Discovered (?:group )?coordinator|Group coordinator for \S+ is 
@@ -467,4 +499,7 @@ PATTERNS: tuple[tuple[str, str, str], ...] = tuple(
     if row and not row.startswith("#")
     for name, source, pattern in (row.split(" | ", 2),)
 )
-"""Each pattern with its entry and its source; the first that matches a line counts."""
+"""Each pattern with its entry and its source; the first that matches a line counts.
+
+Behind a ~ stands what other software says too: it counts in a line that has a word of Kafka's.
+"""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin import shell
 from kgroup.cli.explanations import entries, lookup
 from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.errors import ALIASES
 from kgroup.cli.explanations.log_lines import LOG_LINES, PATTERNS
 from kgroup.errors import ErrorCode
 
@@ -27,16 +28,23 @@ _MEMORY = 64 << 20
 _TERMINAL = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
 """Colours and titles: ECMA-48's control sequences, and operating system commands."""
 # The name of an error, an exception or a code, wherever it stands.
-_ERROR = r"\[Error (\d+)\]|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b|\b((?:[A-Z][a-z0-9]+)+(?:Exception|Error))\b"
+_ERROR = (
+    r"\[Error (\d+)\]|\bcode=(_[A-Z_]+)|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b"
+    r"|\b((?:[A-Z][a-z0-9]+)+(?:Exception|Error))\b"
+)
 _KAFKA = r"(?i)kafka|sarama|kgo|franz|broker|partition|consumer|coordinator|\bgroup\b|fetching metadata"
 """Words beside the name of an error that other software has too, as RESOURCE_NOT_FOUND."""
+_OF_KAFKA = (
+    r"(?i)kafka|sarama|kgo\b|franz|\bthrd:|group_?id\b|client_?id\b|\bo\.a\.k\.|__consumer_offsets|:909\d\b"
+)
+"""What no other software says: a pattern of words that others say too counts only beside it."""
 
 _GROUP = (
     r"groupId=([^\]]*)\]",
     r'"group(?:Id|_id)?":\s*"([^"]+)"',
     r"\[GroupId (.+?)\] ",
     r'[Gg]roup "([^"]+)"',
-    r"group: ([^,;]+)",
+    r"[;,] group: ([^,;]+)",
     r"(?:rebalance|restabilize) group (.+?) (?:in state|with old)",
     r"Stabilized group (.+?) generation ",
     r"[Gg]roup (\S+) (?:with generation|in generation|generation) \d+ is ",
@@ -62,8 +70,8 @@ _TOPIC = (
     r"\{([\w.-]+)=(?:UNKNOWN_TOPIC_OR_PARTITION|LEADER_NOT_AVAILABLE|TOPIC_AUTHORIZATION_FAILED)",
 )
 _MEMBER = (
-    r"memberId=([^,)]+)[,)]",
     r"memberId='([^']+)'",
+    r"memberId=([^,)]+)[,)]",
     r'"member(?:Id|_id)":\s*"([^"]+)"',
     r"member[._]id:? ([^\s\],;]+)",
     r"with member id `([^`]+)`",
@@ -76,7 +84,13 @@ _INSTANCE = (
     r"with instance id (\S+)",
     r"known static member ([^\s,]+)",
 )
-_NOBODY = frozenset(("None", "null", "<nil>", "''", "gets", "has"))
+_NOBODY = frozenset(
+    ("None", "null", "<nil>", "''", "gets", "has", "was", "id", "Group", "broker", "coordinator")
+)
+"""Words that stand where a name may: 'access group: Group authorization failed', 'consumer/broker/3'."""
+_DELIMITED = frozenset((*_GROUP[:4], _MEMBER[0]))
+_REST_OF_JSON = r"(?:\\[nrt])?[\"'}\]]*$"
+"""What ends a message inside of JSON, behind a name that nothing else ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +119,25 @@ def read(text: str) -> tuple[Found, ...]:
 
 def _known(line: str) -> tuple[Entry, str] | None:
     found = _patterns().Match(line)
+    if found and not _plain(_OF_KAFKA).search(line):
+        found = [at for at in found if not PATTERNS[at][2].startswith("~")]
     if found:
         name, source, _ = PATTERNS[min(found)]
         return _all()[name], source
     for match in _plain(_ERROR).finditer(line) if _plain(_KAFKA).search(line) else ():
-        code, constant, thrown = match.groups()
-        if constant is not None and constant not in ErrorCode.__members__:
+        code, local, constant, thrown = match.groups()
+        if constant is not None and constant not in _names_of_errors():
             continue
-        entry = lookup(code or constant or thrown)
+        entry = lookup(code or local or constant or thrown)
         if entry is not None and entry.kind == "error":
             return entry, "any client, by the name of the error"
     return None
+
+
+@cache
+def _names_of_errors() -> frozenset[str]:
+    """Return what an error is called in capitals, today and before; no other entry's name."""
+    return frozenset(ErrorCode.__members__).union(*ALIASES.values())
 
 
 def _names(line: str) -> Iterator[tuple[str, str]]:
@@ -127,8 +149,10 @@ def _names(line: str) -> Iterator[tuple[str, str]]:
     ):
         for pattern in patterns:
             match = _plain(pattern).search(line)
-            if match and match[1].strip() and match[1] not in _NOBODY:
-                yield name, match[1]
+            found = match[1] if match else ""
+            found = found if pattern in _DELIMITED else _plain(_REST_OF_JSON).sub("", found)
+            if found.strip() and found not in _NOBODY:
+                yield name, found
                 break
 
 
@@ -172,7 +196,7 @@ def _patterns() -> "re2.Set":
 
     patterns = re2.Set.SearchSet(_options())
     for _, _, pattern in PATTERNS:
-        patterns.Add(pattern)
+        patterns.Add(pattern.removeprefix("~"))
     patterns.Compile()
     return patterns
 

@@ -1,5 +1,6 @@
 """Options of other tools that kgroup's commands take too, under kgroup's own names."""
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,12 +8,16 @@ from typing import TYPE_CHECKING
 from typer._click.exceptions import UsageError
 
 if TYPE_CHECKING:
+    from typer._click import Parameter
+
     from kgroup.cli.frame.lazy import KgroupCommand
 
 _SECTIONS = {"--members": "members", "--offsets": "offsets", "--state": "summary"}
 _RENAMED = {"-y": "--yes", "-t": "--topic", "--format": "--output"}
 _OF_WHICH_ALL_ARE_SHOWN = frozenset({"lag", "describe", "offsets export"})
 """Commands that show every topic unless one is named."""
+_LOCAL_CODE = re.compile(r"-\d+")
+"""A code of librdkafka's, as `explain` takes it: no option."""
 
 
 def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
@@ -22,22 +27,28 @@ def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
     """
     own = {name: parameter for parameter in command.params for name in parameter.opts}
     out, groups, sections, words = list[str](), list[str](), list[str](), list(args)
+    given: dict[str, str] = {}
+    last = list[str]()
     while words:
         word = words.pop(0)
         name = word.partition("=")[0]
         if word == "--":
-            out += [word, *words]
+            last += words
             break
         if name in own:
-            out += _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
+            known = _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
+            _refuse_a_second(own[name], known, given)
+            out += known
         elif name in ("--group", "-g") and _takes_groups(command):
             groups.append(word.partition("=")[2] if "=" in word else words.pop(0) if words else "")
         elif name in _SECTIONS and "--section" in own:
             sections.append(_SECTIONS[name])
+        elif command.path == "explain" and _LOCAL_CODE.fullmatch(word):
+            last.append(word)
         else:
             out += _other(command, word, own.keys(), args)
     front = ["--section", ",".join(sections)] if sections else []
-    return [*groups, *front, *out]
+    return [*groups, *front, *out, *(["--"] if "--" in args or last else []), *last]
 
 
 def _known(command: "KgroupCommand", word: str, words: list[str], *, flag: bool) -> list[str]:
@@ -49,11 +60,24 @@ def _known(command: "KgroupCommand", word: str, words: list[str], *, flag: bool)
     return [word, words.pop(0)] if words else [word]
 
 
+_SET_BY_ALIASES = frozenset({"timeout", "output", "columns", "color"})
+"""Of these the last counts, as a line may begin with an alias that has one."""
+
+
+def _refuse_a_second(option: "Parameter", typed: list[str], given: dict[str, str]) -> None:
+    """Raise UsageError for another value of an option that has one: the first would be passed over."""
+    if getattr(option, "multiple", False) or not typed or option.name in {None, *_SET_BY_ALIASES}:
+        return
+    value = typed[1] if len(typed) == 2 else typed[0].partition("=")[2]
+    if option.name and given.setdefault(option.name, value) != value:
+        raise UsageError(f"{max(option.opts, key=len)} has two values: {given[option.name]} and {value}")
+
+
 def _takes_groups(command: "KgroupCommand") -> bool:
     return any(
         p.param_type_name == "argument" and "GROUP" in str(p.metavar or p.name).upper()
         for p in command.params
-    )
+    ) or (command.path == "list")  # whose globs are those of groups
 
 
 def _other(command: "KgroupCommand", word: str, known: Collection[str], args: Sequence[str]) -> list[str]:

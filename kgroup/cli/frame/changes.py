@@ -82,9 +82,9 @@ def _not_confirmed(message: str, hint: str | None = None) -> Failure:
     return Failure(ExitCode.REFUSED, "NOT_CONFIRMED", message, hint)
 
 
-def with_undo(result: Result, line: str) -> Result:
-    """Return the outcome of a change, and below it how to undo it."""
-    return replace(result, blocks=(*result.blocks, line))
+def with_undo(result: Result, *lines: str) -> Result:
+    """Return the outcome of a change with how to undo it."""
+    return replace(result, ways_back=(*result.ways_back, *lines))
 
 
 def undo_line(env: Env, verb: str, *names: str, options: Sequence[str] = ()) -> str:

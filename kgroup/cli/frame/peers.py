@@ -4,14 +4,16 @@ Read only where a line is not kgroup's own, and by the tests.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 
-from kgroup.cli.frame.registry import KINDS
+from kgroup.cli.frame.registry import KINDS, OFFSETS
 from kgroup.domain import value
 
-KCG, KCL, KAF, RPK, KAFKACTL, KUBECTL, ANY = (
+KCG, KAFKA, KCL, KAF, RPK, KAFKACTL, KUBECTL, ANY = (
     "kafka-consumer-groups.sh",
+    "other tools of Kafka",
     "kcl",
     "kaf",
     "rpk",
@@ -36,11 +38,25 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("--describe --all-groups", "describe --all-groups"),
         ("--validate-regex PATTERN", "regex check PATTERN --offline"),
         ("--version", "--version"),
+        ("--help", "--help"),
+    ),
+    KAFKA: (
+        ("kafka-groups --list --group-type TYPE", "list --type TYPE"),
+        ("kafka-groups --list --protocol NAME", "list --protocol-type NAME"),
+        ("kafka-groups --list --share", "list --type share"),
+        ("kafka-groups --list --streams", "list --type streams"),
+        ("kafka-topics --list", "cluster topics"),
+        ("kafka-topics --describe --topic NAME", "cluster topics NAME"),
+        ("kafka-topics --describe", "cluster topics"),
+        ("kafka-acls --list", "cluster acl list"),
+        ("kafka-configs --entity-type groups --entity-name GROUP --describe", "config get GROUP"),
     ),
     KCL: (
         ("misc errcode CODE", "explain CODE"),
         ("misc errtext CODE", "explain CODE"),
         ("misc errtext", "explain"),
+        ("admin group list", "list"),
+        ("admin group describe GROUP…", "describe GROUP…"),
         ("metadata", "cluster status"),
         ("myconfig ls", "context list"),
         ("myconfig dump", "config show"),
@@ -51,6 +67,7 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
     KAF: (
         ("groups", "list"),
         ("group ls", "list"),
+        ("groups ls", "list"),
         ("topic ls", "cluster topics"),
         ("node ls", "cluster status"),
         ("config ls", "context list"),
@@ -58,7 +75,12 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("config current-context", "context show"),
     ),
     RPK: (
+        ("group list --states STATE", "list --state STATE"),
         ("group list", "list"),
+        ("group describe GROUP… --print-summary", "describe GROUP… --section summary"),
+        ("group describe GROUP… --print-commits", "describe GROUP… --section offsets"),
+        ("group describe GROUP… --print-members", "describe GROUP… --section members"),
+        ("group describe GROUP… --print-lag-per-topic", "lag GROUP… --by-topic"),
         ("group describe GROUP…", "describe GROUP…"),
         ("cluster info", "cluster status"),
         ("cluster metadata", "cluster status"),
@@ -70,6 +92,23 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("generate shell-completion SHELL", "completion SHELL"),
         ("security acl list", "cluster acl list"),
         ("security user list", "cluster user list"),
+    ),
+    KUBECTL: (
+        ("get", "list"),
+        ("get all", "list"),
+        ("get KIND -w", "watch *"),
+        ("get KIND GROUP… -w", "watch GROUP…"),
+        ("get nodes", "cluster status"),
+        ("get events GROUP…", "replay-log GROUP…"),
+        ("get events", "replay-log"),
+        ("logs GROUP… -f", "replay-log GROUP… --follow"),
+        ("logs GROUP…", "replay-log GROUP…"),
+        ("config get-contexts", "context list"),
+        ("top KIND", "lag *"),
+        ("top GROUP…", "lag GROUP…"),
+        ("rollout status GROUP…", "wait GROUP… --for stable"),
+        ("api-resources", "--help"),
+        ("cluster-info", "cluster status"),
     ),
     KAFKACTL: (
         ("get KIND", "list"),
@@ -83,23 +122,17 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("get access-control-list", "cluster acl list"),
         ("config view", "config show"),
     ),
-    KUBECTL: (
-        ("get", "list"),
-        ("get nodes", "cluster status"),
-        ("get events GROUP…", "replay-log GROUP…"),
-        ("get events", "replay-log"),
-        ("logs GROUP…", "replay-log GROUP…"),
-        ("config get-contexts", "context list"),
-        ("top GROUP…", "lag GROUP…"),
-        ("api-resources", "--help"),
-        ("cluster-info", "cluster status"),
-    ),
     ANY: (
         ("help", "--help"),
-        ("help NAME…", "NAME… --help"),
+        ("help COMMAND…", "COMMAND… --help"),
         ("version", "--version"),
         ("topics", "cluster topics"),
+        ("topics list", "cluster topics"),
+        ("topics ls", "cluster topics"),
+        ("topics describe NAME…", "cluster topics NAME…"),
         ("topics NAME…", "cluster topics NAME…"),
+        ("topic describe NAME…", "cluster topics NAME…"),
+        ("describe topic NAME…", "cluster topics NAME…"),
         ("brokers", "cluster status"),
         ("nodes", "cluster status"),
         ("status", "cluster status"),
@@ -117,7 +150,13 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("show GROUP…", "describe GROUP…"),
         ("info GROUP…", "describe GROUP…"),
         ("inspect GROUP…", "describe GROUP…"),
+        ("members list GROUP…", "describe GROUP… --section members"),
+        ("member list GROUP…", "describe GROUP… --section members"),
         ("members GROUP…", "describe GROUP… --section members"),
+        ("offsets list GROUP…", "describe GROUP… --section offsets"),
+        ("offsets get GROUP…", "describe GROUP… --section offsets"),
+        ("offsets show GROUP…", "describe GROUP… --section offsets"),
+        ("offsets describe GROUP…", "describe GROUP… --section offsets"),
         ("offset GROUP…", "describe GROUP… --section offsets"),
         ("lags GROUP…", "lag GROUP…"),
         ("contexts", "context list"),
@@ -125,6 +164,8 @@ READS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("errors", "explain"),
         ("who GROUP…", "blame GROUP…"),
         ("why GROUP…", "blame GROUP…"),
+        ("tail GROUP…", "replay-log GROUP… --follow"),
+        ("ping", "cluster status"),
         ("man", "--help"),
     ),
 }
@@ -140,7 +181,20 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("--delete --all-groups", "delete *"),
         ("--delete-offsets --group GROUP…", "offsets delete GROUP…"),
     ),
+    KAFKA: (
+        ("kafka-groups --list --consumer", "list"),
+        (
+            "kafka-configs --entity-type groups --entity-name GROUP --alter --add-config PAIR",
+            "config set GROUP PAIR",
+        ),
+        (
+            "kafka-configs --entity-type groups --entity-name GROUP --alter --delete-config NAME",
+            "config set GROUP --unset NAME",
+        ),
+        ("kafka-topics --create --topic NAME", "cluster create-topic NAME"),
+    ),
     KCL: (
+        ("admin group delete GROUP…", "delete GROUP…"),
         ("group delete GROUP…", "delete GROUP…"),
         ("group offset-delete GROUP", "offsets delete GROUP"),
         ("group seek GROUP --to start", "reset-offsets GROUP --to-earliest"),
@@ -172,17 +226,14 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("security user delete NAME", "cluster user remove NAME"),
     ),
     KAFKACTL: (
-        ("reset offset GROUP --oldest", "reset-offsets GROUP --to-earliest"),
-        ("reset offset GROUP --newest", "reset-offsets GROUP --to-latest"),
+        ("reset OFFSETS GROUP --oldest", "reset-offsets GROUP --to-earliest"),
+        ("reset OFFSETS GROUP --newest", "reset-offsets GROUP --to-latest"),
         (
-            "reset offset GROUP --topic TOPIC --partition P --offset N",
+            "reset OFFSETS GROUP --topic TOPIC --partition P --offset N",
             "reset-offsets GROUP --topic TOPIC:P --to-offset N",
         ),
-        ("reset offset GROUP --offset N", "reset-offsets GROUP --to-offset N"),
-        ("reset offset GROUP", "reset-offsets GROUP"),
-        ("reset consumer-group-offset GROUP --oldest", "reset-offsets GROUP --to-earliest"),
-        ("reset consumer-group-offset GROUP --newest", "reset-offsets GROUP --to-latest"),
-        ("reset consumer-group-offset GROUP", "reset-offsets GROUP"),
+        ("reset OFFSETS GROUP --offset N", "reset-offsets GROUP --to-offset N"),
+        ("reset OFFSETS GROUP", "reset-offsets GROUP"),
         ("create KIND GROUP --oldest", "reset-offsets GROUP --to-earliest"),
         ("create KIND GROUP --newest", "reset-offsets GROUP --to-latest"),
         (
@@ -191,8 +242,8 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ),
         ("clone KIND GROUP TO", "offsets clone GROUP TO"),
         ("delete KIND GROUP…", "delete GROUP…"),
-        ("delete offset GROUP --topic TOPIC --partition P", "offsets delete GROUP --topic TOPIC:P"),
-        ("delete offset GROUP", "offsets delete GROUP"),
+        ("delete OFFSETS GROUP --topic TOPIC --partition P", "offsets delete GROUP --topic TOPIC:P"),
+        ("delete OFFSETS GROUP", "offsets delete GROUP"),
         ("create topic NAME", "cluster create-topic NAME"),
         ("create acl", "cluster acl add"),
         ("delete acl", "cluster acl remove"),
@@ -209,6 +260,7 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("revert", "reset-offsets --undo LAST"),
         ("reset GROUP", "reset-offsets GROUP"),
         ("reset", "reset-offsets GROUP"),
+        ("offsets reset GROUP", "reset-offsets GROUP"),
         ("rewind GROUP", "reset-offsets GROUP --to-earliest"),
         ("seek GROUP", "reset-offsets GROUP"),
         ("skip GROUP", "reset-offsets GROUP --to-latest"),
@@ -222,6 +274,8 @@ CHANGES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("kick GROUP", "remove-members GROUP --instance-id ID"),
         ("evict GROUP", "remove-members GROUP --instance-id ID"),
         ("migrate GROUP…", "upgrade plan GROUP…"),
+        ("delete-offsets GROUP…", "offsets delete GROUP…"),
+        ("set GROUP PAIR", "config set GROUP PAIR"),
         ("start", "serve"),
     ),
 }
@@ -248,6 +302,28 @@ OPTIONS = {
     "--profile": "--context",
     "--cluster": "--context",
     "--topics": "--topic",
+    "--topic": "--by-topic",
+    "--latest": "--to-latest",
+    "--earliest": "--to-earliest",
+    "--to-newest": "--to-latest",
+    "--to-oldest": "--to-earliest",
+    "--to-end": "--to-latest",
+    "--to-start": "--to-earliest",
+    "--to-beginning": "--to-earliest",
+    "--offset": "--to-offset",
+    "--duration": "--by-duration",
+    "--datetime": "--to-datetime",
+    "--instance": "--instance-id",
+    "--member": "--member-id",
+    "--all": "--all-groups",
+    "--sort-by": "--sort",
+    "--limit": "--top",
+    "--watch": "kgroup watch GROUP",
+    "--export": "kgroup offsets export GROUP",
+    "--list": "kgroup list",
+    "--describe": "kgroup describe GROUP",
+    "--delete": "kgroup delete GROUP",
+    "--reset-offsets": "kgroup reset-offsets GROUP",
     "--fields": "--columns",
     "--no-header": "--no-headers",
     "--silent": "--quiet",
@@ -264,92 +340,33 @@ OPTIONS = {
 """Options of other tools, and kgroup's: named where the command has it."""
 
 _WITH_VALUE = frozenset(
-    [
-        "--bootstrap-server",
-        "-b",
-        "--brokers",
-        "--broker-list",
-        "-X",
-        "--command-config",
-        "--config",
-        "--timeout",
-        "--group",
-        "-g",
-        "--topic",
-        "-t",
-        "--topics",
-        "--to",
-        "--to-group",
-        "--to-file",
-        "--to-offset",
-        "--shift-by",
-        "--by-duration",
-        "--to-datetime",
-        "--from-file",
-        "--offset",
-        "-o",
-        "--output",
-        "--format",
-        "--partition",
-        "-p",
-        "--context",
-        "--profile",
-        "--cluster",
-        "-C",
-        "--state",
-        "--type",
-        "--validate-regex",
-        "--regex",
-        "--offset-map",
-        "--reason",
-        "--columns",
-        "--color",
-    ]
+    {
+        *("--group", "-g", "--topic", "-t", "--topics", "--to", "--partition", "-p", "--format"),
+        *("--brokers", "--broker-list", "--profile", "--cluster", "--config", "--offset-map", "-b", "-C"),
+        *("--bootstrap-server", "--context", "--command-config", "--timeout", "-X", "-o", "--output"),
+    }
 )
+"""Options that a value follows, beside those of a form, and of kgroup's command that is meant by it."""
 _PASSED = {
     **dict.fromkeys(("--bootstrap-server", "-b", "--brokers", "--broker-list"), "-b"),
     **dict.fromkeys(("--context", "--profile", "--cluster", "-C"), "-C"),
-    **dict.fromkeys(("--topic", "-t", "--topics"), "--topic"),
-    **dict.fromkeys(("-o", "--output", "--format"), "-o"),
-    **dict.fromkeys(("--yes", "-y", "--noconfirm"), "--yes"),
-    **dict.fromkeys(("--verbose", "-v"), "-v"),
-    **{
-        name: name
-        for name in [
-            "--command-config",
-            "--state",
-            "--type",
-            "--sort",
-            "-X",
-            "--timeout",
-            "--local",
-            "--all-topics",
-            "--execute",
-            "--no-headers",
-            "--quiet",
-            "-q",
-            "--debug",
-            "--to-earliest",
-            "--to-latest",
-            "--to-current",
-            "--to-offset",
-            "--shift-by",
-            "--by-duration",
-            "--to-datetime",
-            "--from-file",
-            "--reason",
-            "--regex",
-            "--columns",
-            "--color",
-            "--partitions",
-            "--replication-factor",
-        ]
-    },
+    **dict.fromkeys(("-t", "--topics"), "--topic"),
+    **dict.fromkeys(("--output", "--format"), "-o"),
+    **dict.fromkeys(("-y", "--noconfirm"), "--yes"),
+    **dict.fromkeys(("-v", "--verbose"), "-v"),
+    **{name: name for name in ("-X", "-o", "-q")},
+    "--force": "--execute",
 }
-"""What both have: kept, where kgroup's command has it."""
-_WITHOUT_EFFECT = frozenset({"--dry-run", "--all-partitions", "--no-members"})
+"""What both have under two names or one letter; a long name that kgroup's command has means the same."""
+_WITHOUT_EFFECT = frozenset(
+    {"--dry-run", "--all-partitions", "--no-members", "--new-consumer", "--allow-new-topics"}
+)
 """Kgroup's default, or what its output always has."""
-_PLACE = re.compile(r"\b(GROUP|TOPIC|P|N|FILE|NAME|ID|TO|STATE|TYPE|PATTERN|TIME|CODE|SHELL)\b")
+_VERBS = frozenset(
+    {"list", "ls", "get", "show", "describe", "view", "create", "delete", "rm", "reset", "seek", "edit"}
+)
+"""What other tools say behind a kind of thing: no name of a group in their lines."""
+_PLACE = re.compile(r"\b(GROUP|TOPIC|P|N|FILE|NAME|ID|TO|STATE|TYPE|PATTERN|TIME|CODE|SHELL|PAIR|COMMAND)\b")
 
 
 @value
@@ -384,18 +401,47 @@ def forms() -> Iterator[tuple[str, str, str, bool]]:
 
 def hear(argv: Sequence[str]) -> Heard | None:
     """Return what a line means that another tool takes; None where no form of the table matches."""
-    line = _parsed(list(argv))
-    if line.words and line.words[0].removesuffix(".sh") in {KCG.removesuffix(".sh"), KCL, KAF, RPK, KAFKACTL}:
-        del line.words[0]
-    grouped = _with_groups_as_words(line)
+    words = _without_tool(list(argv))
     for tool, theirs, ours, reads in forms():
-        found = _matched(_parsed(theirs.split()), grouped if tool == ANY else line)
+        form = _of_table(theirs)
+        if not {*form.words[:1], *(() if form.words else form.options)} & {*words, *map(_name, words)}:
+            continue
+        of_form = {name for name, (value_,) in form.options.items() if value_ is not None}
+        line = _parsed(words, _WITH_VALUE | of_form | _values_of(tuple(ours.split())))
+        found = _matched(form, _with_groups_as_words(line) if tool == ANY else line)
         if found is not None:
             captured, left = found
-            words = list(_filled(ours.split(), captured))
-            kept, dropped = _passed(words, left)
-            return Heard(_completed([*words, *kept]), tool, theirs, reads, dropped)
-    return None
+            mine = list(_filled(ours.split(), captured))
+            kept, dropped = _passed(mine, left)
+            return Heard(_completed([*mine, *kept]), tool, theirs, reads, dropped)
+    return _without_kind(words)
+
+
+_SAME_FORMS = frozenset({"kafka-consumer-groups", "kafka-share-groups", "kafka-streams-groups"})
+
+
+def _without_tool(words: list[str]) -> list[str]:
+    """Return a line without the name of its tool, which stands in some forms of Kafka's other tools."""
+    first = words[0].removesuffix(".sh") if words else ""
+    if first in _SAME_FORMS | {KCL, KAF, RPK, KAFKACTL, KUBECTL}:
+        return words[1:]
+    if first == "kafka-groups" and not _parsed(words, _WITH_VALUE).options.keys() & _OF_KAFKA_GROUPS:
+        return words[1:]
+    return [first, *words[1:]] if words else words
+
+
+_OF_KAFKA_GROUPS = {"--group-type", "--protocol", "--share", "--streams", "--consumer"}
+
+
+def _without_kind(words: list[str]) -> Heard | None:
+    """Return `group lag G` as `lag G`."""
+    from kgroup.cli.frame.registry import COMMANDS, READ
+
+    if len(words) < 2 or words[0] not in KINDS:
+        return None
+    if words[1] not in COMMANDS:
+        return hear(words[1:])
+    return Heard(words[1:], ANY, f"{words[0]} {words[1]}", COMMANDS[words[1]].panel == READ)
 
 
 def _with_groups_as_words(line: Line) -> Line:
@@ -406,20 +452,31 @@ def _with_groups_as_words(line: Line) -> Line:
     return Line([*line.words, *groups], options) if line.words and groups else line
 
 
-def _parsed(argv: list[str]) -> Line:
-    line = Line()
-    while argv:
-        word = argv.pop(0)
+def _parsed(argv: Sequence[str], with_value: Collection[str]) -> Line:
+    line, rest = Line(), list(argv)
+    while rest:
+        word = rest.pop(0)
         name, equals, attached = word.partition("=")
         if not word.startswith("-") or word == "-":
             line.words.append(word)
         elif equals:
             line.options.setdefault(name, []).append(attached)
-        elif name in _WITH_VALUE and argv and (not argv[0].startswith("--") or name == "--shift-by"):
-            line.options.setdefault(name, []).append(argv.pop(0))
+        elif name in with_value and rest and (not rest[0].startswith("--") or name == "--shift-by"):
+            line.options.setdefault(name, []).append(rest.pop(0))
         else:
             line.options.setdefault(name, []).append(None)
     return line
+
+
+@cache
+def _of_table(theirs: str) -> Line:
+    """Return a form of the table; there no word stands behind an option without being its value."""
+    words = theirs.split()
+    return _parsed(words, {word for word in words if word.startswith("-")})
+
+
+def _name(word: str) -> str:
+    return word.partition("=")[0]
 
 
 _Captured = dict[str, list[str]]
@@ -431,6 +488,8 @@ def _matched(form: Line, line: Line) -> tuple[_Captured, dict[str, list[str | No
     words = list(line.words)
     for place in form.words:
         if place.endswith("…") and words:
+            if place != "COMMAND…" and (words[0] in _VERBS or (words[0] in KINDS and len(words) > 1)):
+                return None
             captured[place.removesuffix("…")], words = words, []
         elif not words or not _fits(place, words.pop(0), captured):
             return None
@@ -444,7 +503,17 @@ def _matched(form: Line, line: Line) -> tuple[_Captured, dict[str, list[str | No
     return captured, left
 
 
-_SHORT = {"--group": ("-g",), "--topic": ("-t", "--topics"), "--offset": ("-o",), "--partition": ("-p",)}
+_SHORT = {
+    "--group": ("-g",),
+    "--topic": ("-t", "--topics"),
+    "--offset": ("-o",),
+    "--partition": ("-p",),
+    "--print-summary": ("-s",),
+    "--print-commits": ("-c",),
+    "--print-members": ("-m",),
+    "--print-lag-per-topic": ("-l",),
+    "-w": ("--watch",),
+}
 
 
 def _value_fits(wanted: str | None, given: list[str | None], captured: _Captured) -> bool:
@@ -458,8 +527,10 @@ def _value_fits(wanted: str | None, given: list[str | None], captured: _Captured
 
 
 def _fits(place: str, word: str, captured: _Captured) -> bool:
-    if place == "KIND":
-        return word in KINDS
+    if place in ("KIND", "OFFSETS"):
+        return word in (KINDS if place == "KIND" else OFFSETS)
+    if place == "PAIR" and "," in word:
+        return False
     if _PLACE.fullmatch(place):
         captured[place] = [word]
         return True
@@ -478,14 +549,16 @@ def _passed(ours: list[str], left: dict[str, list[str | None]]) -> tuple[list[st
     """Return the options that kgroup's command has too, as it spells them, and those it has not."""
     known, kept, dropped = _options_of(ours), list[str](), list[str]()
     for name, values in left.items():
-        mine = _PASSED.get(name)
+        mine = _PASSED.get(name, name if name.startswith("--") else None)
+        if name in _WITHOUT_EFFECT or (name in _OF_NO_COMMAND and ours[0].startswith("--")):
+            continue
         if name in ("-h", "--help"):
             kept.append("--help")
         elif name == "--export" and "--to-offset" in known:
             kept += ["-o", "csv", "--no-headers"]
         elif mine in known and mine is not None:
             kept += [word for given in values for word in _in_our_words(mine, given)]
-        elif name not in _WITHOUT_EFFECT:
+        else:
             dropped.append(name)
     return kept, dropped
 
@@ -522,9 +595,31 @@ def _in_our_words(option: str, given: str | None) -> list[str]:
     return [option, given + "ms" if option == "--timeout" and given.isdecimal() else given]
 
 
+_OF_NO_COMMAND = frozenset(
+    {"-b", "--bootstrap-server", "--brokers", "-C", "--context", "--command-config", "-q"}
+)
+"""What `--help` and `--version` need not know."""
+
+
 def _options_of(ours: list[str]) -> set[str]:
     """Return the options of the command that the words name."""
     from kgroup.cli.frame.lazy import command_at
 
+    if ours[0] == "--version":
+        return {"-v"}
     command, _ = command_at(ours)
     return {spelling for parameter in command.params for spelling in parameter.opts} if command else set()
+
+
+@cache
+def _values_of(ours: tuple[str, ...]) -> frozenset[str]:
+    """Return the options of a command that a value follows."""
+    from kgroup.cli.frame.lazy import command_at
+
+    command, _ = command_at(ours)
+    return frozenset(
+        spelling
+        for parameter in (command.params if command else ())
+        for spelling in parameter.opts
+        if spelling.startswith("-") and not getattr(parameter, "is_flag", False)
+    )

@@ -10,6 +10,8 @@ LOCAL = "LOCAL"
 PANELS = (READ, CHANGE, MIGRATE, INSPECT, LOCAL)
 KINDS = frozenset({"group", "groups", "consumer-group", "consumer-groups", "consumergroup", "cg"})
 """What kafkactl and kubectl say before a group's name."""
+OFFSETS = frozenset({"offset", "consumer-group-offset", "consumer-group-offsets", "cgo"})
+"""What kafkactl calls the committed offsets of a group."""
 
 
 @value

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from collections.abc import Collection
 from typing import Annotated
 
 from kgroup.cli.env.invocation import COLORS, FORMATS
@@ -102,6 +103,11 @@ def _takes_value() -> dict[str, bool]:
         spellings = [name for name in (declared.default, *declared.param_decls) if isinstance(name, str)]
         found.update(dict.fromkeys(spellings, parameter.annotation.__origin__ is not bool))
     return found
+
+
+def shared_spellings() -> Collection[str]:
+    """Return the shared options as they are typed."""
+    return _takes_value().keys()
 
 
 def behind_the_command(args: list[str]) -> list[str]:

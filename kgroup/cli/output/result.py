@@ -42,7 +42,8 @@ class Result:
     `data` is the envelope's `data`; `blocks` are lines of text and tables for a person, in order (a line feed
     in a line came with a name, so it is shown as an escape; an empty line is ""); `items` names the list in
     `data` that `-o ndjson` streams ("run.events": one level deeper); `names` are the lines of `-o name`.
-    `main` is the table for CSV and `--columns`, by default the first of `blocks`.
+    `main` is the table for CSV and `--columns`, by default the first of `blocks`. `ways_back` say how to undo
+    what was done: below the blocks for a person, on stderr where stdout has rows only.
     """
 
     data: Mapping[str, object]
@@ -53,6 +54,7 @@ class Result:
     exit_code: ExitCode = ExitCode.OK
     cluster: Mapping[str, object] | None = None
     main: Table | None = None
+    ways_back: Sequence[str] = ()
 
     @property
     def main_table(self) -> Table | None:
@@ -64,6 +66,7 @@ class Result:
 def show(env: Env, result: Result) -> ExitCode:
     """Print `result` as `env` asks, its item errors on stderr, and return its exit code."""
     printers = {"json": _print_json, "yaml": print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
+    for_people = env.output.is_lines and env.output.headers
     if env.output.format == "name":
         for name in result.names:
             # One line per name: one with a line feed or a control character must not look like others.
@@ -72,9 +75,12 @@ def show(env: Env, result: Result) -> ExitCode:
         printers[env.output.format](env, result)
     else:
         main = result.main_table
-        blocks = (*env.head(), *result.blocks) if env.output.headers else rows_only(result.blocks, main)
+        whole = (*env.head(), *result.blocks, *result.ways_back)
+        blocks = whole if for_people else rows_only(result.blocks, main)
         print_blocks(env, blocks, None if main is None else main.columns)
     sys.stdout.flush()
+    for line in () if for_people else result.ways_back:
+        env.note(line)
     for error in result.errors:
         print_error(error.message, error.hint)
     return result.exit_code

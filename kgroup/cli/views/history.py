@@ -97,7 +97,8 @@ def show_story(
         write_page(html, page(events, story))
         env.note(f"wrote {html}")
     # For very many events that takes as long as printing them.
-    documents = [] if env.output.is_lines else [event_json(event) for event in events]
+    text = env.output.is_lines and env.output.headers
+    documents = [] if text else [event_json(event) for event in events]
     data = {
         "events": documents,
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
