@@ -40,7 +40,6 @@ _KAFKA = {
     31: "DeleteAcls",
     32: "DescribeConfigs",
     33: "AlterConfigs",
-    35: "DescribeLogDirs",
     36: "SaslAuthenticate",
     37: "CreatePartitions",
     42: "DeleteGroups",

@@ -142,7 +142,6 @@ RULES: Mapping[int, Rule | None] = {
     31: whole(ALTER),  # DeleteAcls
     32: configs.describe,
     33: configs.alter,
-    35: whole(DESCRIBE),  # DescribeLogDirs
     36: None,  # SaslAuthenticate
     37: _topic(Operation.ALTER, answers="results"),  # CreatePartitions
     42: groups.delete,
