@@ -22,6 +22,8 @@ from kgroup.broker.turns import Turns
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import refusal
 from kgroup.runtime.complaints import Complaints
 from kgroup.security.principals import ANONYMOUS
 
@@ -33,7 +35,6 @@ TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
 AT_ONCE = 16 * 1024  # bytes that may be served at once; more than that waits for a turn
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
-PRODUCE, API_VERSIONS = 0, 18
 LENGTH = struct.Struct(">i")
 KEY_END = 6  # bytes of a frame that hold its length and its API
 
@@ -215,18 +216,18 @@ class Connection(asyncio.Protocol):
     def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
         """Return whether a frame may have this size, as far as known: one that begins with Produce's key."""
         known = len(key) == KEY_END - 4
-        return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == PRODUCE)
+        return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == ApiKey.PRODUCE)
 
     def _serve(self, frame: bytes, pos: int) -> None:
         try:
             route, correlation, client_id, body = self._routes.read(frame, pos)
         except NotServed as error:
-            if error.key != API_VERSIONS:
+            if error.key != ApiKey.API_VERSIONS:
                 name = registry.name_of(error.key)
                 self._give_up(f"a request of {name} v{error.version}, which is not served")
                 return
             # Another version of ApiVersions is answered in version 0 (KIP-511).
-            oldest = self._routes.find(API_VERSIONS, 0)
+            oldest = self._routes.find(ApiKey.API_VERSIONS, 0)
             assert oldest is not None
             self._queue_out(encoded(oldest, error.correlation, unsupported(self._dispatcher)))
             return
@@ -264,10 +265,8 @@ class Connection(asyncio.Protocol):
                 f"the answer to {name} v{route.version}",
                 f"cannot be encoded, {self._host} is refused: {error}",
             )
-            api = self._dispatcher.apis[call.body.API]
-            refusal = api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
             try:
-                out = encoded(route, correlation, refusal)
+                out = encoded(route, correlation, refusal(call.body, ErrorCode.UNKNOWN_SERVER_ERROR))
             except Exception:
                 self._give_up(f"a request of {name} that cannot even be refused")
                 return

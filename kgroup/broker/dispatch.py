@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import DamagedLog
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
+from kgroup.protocol.requests import refusal
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import line_of
 
@@ -48,8 +49,6 @@ class Api(Generic[R]):
 
     request: type[R]
     handle: Callable[[Dispatcher, Call[R]], Answer]
-    refuse: Callable[[R, ErrorCode, str | None], Message]
-    """The response that carries an error for everything the request asked for."""
 
     @property
     def key(self) -> int:
@@ -58,21 +57,6 @@ class Api(Generic[R]):
 
 AnyApi: TypeAlias = Api[Any]
 """An API from a table; looked up by a request's key it is the API of that request's class."""
-
-
-def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode, str | None], Message]:
-    """Return the refusal of an API whose response has one code for the whole request, and perhaps a message.
-
-    `always` are the fields of every refusal that differ from the response's defaults.
-    """
-    has_message = any(each.name == "error_message" for each in fields(response))
-
-    def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
-        text = {"error_message": message} if has_message else {}
-        made: Message = response(error_code=code, **text, **always)
-        return made
-
-    return refuse
 
 
 def at_once(work: Generator[None, None, Done]) -> Done:
@@ -159,13 +143,13 @@ class Dispatcher:
     def _failed(self, api: AnyApi, call: Call[Message], error: Exception) -> Message:
         """Return the refusal of a call whose handler raised."""
         if isinstance(error, Refused):
-            return api.refuse(call.body, error.code, error.message)
+            return refusal(call.body, error.code, error.message)
         if isinstance(error, StorageError):
             self.complain(call, error)
-            return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
+            return refusal(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
         name = registry.name_of(api.key)
         log.error("%s v%d from %s failed", name, call.version, call.client_id, exc_info=error)
-        return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        return refusal(call.body, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def in_turns(self, call: Call[Any], work: Work) -> Answer:
         """Return the answer of `work`; None when the rest of it is done in later turns of the loop."""

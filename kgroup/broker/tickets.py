@@ -11,10 +11,10 @@ from kgroup.broker.wakeups import Wakeups
 from kgroup.broker.watchers import Watchers
 from kgroup.coordinator.admission import admit
 from kgroup.coordinator.outcome import Reply
-from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
+from kgroup.protocol.requests import refusal
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard

@@ -32,7 +32,6 @@ from kgroup.coordinator.offsets.commit import commit
 from kgroup.coordinator.offsets.delete import delete_offsets
 from kgroup.coordinator.offsets.fetch import fetch
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
-from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
 from kgroup.coordinator.roster import Roster
 from kgroup.coordinator.share import heartbeat as share
@@ -72,6 +71,7 @@ from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.protocol.requests import refusal
 from kgroup.protocol.streams_records import TopicInfo
 from kgroup.timers import TimerKey
 

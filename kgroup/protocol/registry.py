@@ -3,94 +3,96 @@
 A message module is imported when its API is first asked for, so that a command pays only for what it uses.
 """
 
+from enum import IntEnum
 from functools import cache
 from importlib import import_module
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message
 
-_KAFKA = {
-    0: "Produce",
-    1: "Fetch",
-    2: "ListOffsets",
-    3: "Metadata",
-    8: "OffsetCommit",
-    9: "OffsetFetch",
-    10: "FindCoordinator",
-    11: "JoinGroup",
-    12: "Heartbeat",
-    13: "LeaveGroup",
-    14: "SyncGroup",
-    15: "DescribeGroups",
-    16: "ListGroups",
-    17: "SaslHandshake",
-    18: "ApiVersions",
-    19: "CreateTopics",
-    20: "DeleteTopics",
-    21: "DeleteRecords",
-    22: "InitProducerId",
-    23: "OffsetForLeaderEpoch",
-    24: "AddPartitionsToTxn",
-    25: "AddOffsetsToTxn",
-    26: "EndTxn",
-    27: "WriteTxnMarkers",
-    28: "TxnOffsetCommit",
-    29: "DescribeAcls",
-    30: "CreateAcls",
-    31: "DeleteAcls",
-    32: "DescribeConfigs",
-    33: "AlterConfigs",
-    35: "DescribeLogDirs",
-    36: "SaslAuthenticate",
-    37: "CreatePartitions",
-    42: "DeleteGroups",
-    43: "ElectLeaders",
-    44: "IncrementalAlterConfigs",
-    45: "AlterPartitionReassignments",
-    46: "ListPartitionReassignments",
-    47: "OffsetDelete",
-    48: "DescribeClientQuotas",
-    50: "DescribeUserScramCredentials",
-    51: "AlterUserScramCredentials",
-    57: "UpdateFeatures",
-    60: "DescribeCluster",
-    61: "DescribeProducers",
-    65: "DescribeTransactions",
-    66: "ListTransactions",
-    68: "ConsumerGroupHeartbeat",
-    69: "ConsumerGroupDescribe",
-    71: "GetTelemetrySubscriptions",
-    72: "PushTelemetry",
-    74: "ListConfigResources",
-    75: "DescribeTopicPartitions",
-    76: "ShareGroupHeartbeat",
-    77: "ShareGroupDescribe",
-    78: "ShareFetch",
-    79: "ShareAcknowledge",
-    83: "InitializeShareGroupState",
-    84: "ReadShareGroupState",
-    85: "WriteShareGroupState",
-    86: "DeleteShareGroupState",
-    87: "ReadShareGroupStateSummary",
-    88: "StreamsGroupHeartbeat",
-    89: "StreamsGroupDescribe",
-    90: "DescribeShareGroupOffsets",
-    91: "AlterShareGroupOffsets",
-    92: "DeleteShareGroupOffsets",
-    93: "StreamsGroupTopologyDescriptionUpdate",
-}
-_PRIVATE = {
-    10001: "ConsumerGroupPrepareAssignment",
-    10002: "ConsumerGroupInstallAssignment",
-}
-_NAMES = _KAFKA | _PRIVATE
-_LIST_OFFSETS_0 = (2, 0)
 
-KAFKA_APIS = tuple(_KAFKA)
-"""Keys of Kafka's own APIs, ascending."""
+class ApiKey(IntEnum):
+    """Numbers of requests, by Kafka's names; the last two are for client-side assignors (KIP-848)."""
 
-PRIVATE_APIS = tuple(_PRIVATE)
-"""Keys of the APIs for client-side assignors (KIP-848), which no released Kafka serves."""
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
+    UPDATE_FEATURES = 57
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
+    LIST_CONFIG_RESOURCES = 74
+    DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    CONSUMER_GROUP_PREPARE_ASSIGNMENT = 10001
+    CONSUMER_GROUP_INSTALL_ASSIGNMENT = 10002
+
+
+PRIVATE_APIS = (ApiKey.CONSUMER_GROUP_PREPARE_ASSIGNMENT, ApiKey.CONSUMER_GROUP_INSTALL_ASSIGNMENT)
+"""The APIs for client-side assignors, which no released Kafka serves."""
+
+KAFKA_APIS = tuple(key for key in ApiKey if key not in PRIVATE_APIS)
+"""Kafka's own APIs, ascending."""
+
+_NAMES = {int(key): key.name.title().replace("_", "") for key in ApiKey}
+_LIST_OFFSETS_0 = (ApiKey.LIST_OFFSETS, 0)
 
 
 def known(key: int) -> bool:
@@ -137,7 +139,7 @@ def header_versions(key: int, version: int) -> tuple[int, int]:
     """
     if version < request_class(key).FLEXIBLE:
         return 1, 0
-    return 2, 0 if _NAMES[key] == "ApiVersions" else 1
+    return 2, 0 if key == ApiKey.API_VERSIONS else 1
 
 
 def _class(key: int, suffix: str) -> type[Message]:

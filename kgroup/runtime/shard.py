@@ -9,7 +9,6 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
-from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.state import Step
 from kgroup.domain import OFFSETS_TOPIC, EndMarker, TopicImage
 from kgroup.errors import ErrorCode, Refused, StorageError
@@ -17,6 +16,7 @@ from kgroup.log.interface import Log
 from kgroup.protocol.batches import Appended, Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from kgroup.protocol.offset_records import encode_offsets
+from kgroup.protocol.requests import refusal
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
 

@@ -21,6 +21,7 @@ ELSEWHERE = (
     "Share",
     "DelegationToken",
     "AlterReplicaLogDirs",
+    "DescribeLogDirs",
     "AlterClientQuotas",
     "DescribeQuorum",
 )

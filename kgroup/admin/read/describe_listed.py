@@ -23,13 +23,14 @@ from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from kgroup.protocol.registry import ApiKey
 from kgroup.protocol.releases import first_release
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages import streams_group_describe
     from kgroup.protocol.messages.list_groups import ListedGroup
 
-_APIS = {SHARE: 77, STREAMS: 89}
+_APIS = {SHARE: ApiKey.SHARE_GROUP_DESCRIBE, STREAMS: ApiKey.STREAMS_GROUP_DESCRIBE}
 """The request that describes groups of a kind."""
 DESCRIPTIONS_SINCE = 1
 """The version of StreamsGroupDescribe with topology descriptions (KIP-1331) and the assignor (KIP-1357)."""

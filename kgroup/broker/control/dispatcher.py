@@ -10,15 +10,16 @@ from functools import partial
 from kgroup.broker.call import Answer, AnyCall, Call, NoResponse
 from kgroup.broker.control.faults.answers import failing
 from kgroup.broker.control.faults.installed import Faults, Verdict
-from kgroup.broker.control.faults.sites import FETCH, METADATA, Site, sites_of
+from kgroup.broker.control.faults.sites import Site, sites_of
 from kgroup.broker.control.gates import Gate
 from kgroup.broker.control.presence import OWN_CLIENT, Presence, sender
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE
-from kgroup.broker.rights.rule import Entry
 from kgroup.protocol import registry
+from kgroup.protocol.anatomy import Entry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequestTopic
+from kgroup.protocol.registry import ApiKey
 from kgroup.runtime.cluster import Cluster
 
 GATE = "gate"
@@ -153,7 +154,9 @@ class ControlledDispatcher(Dispatcher):
     def _named(self, call: AnyCall) -> Message:
         """Return a request; one about all topics is replaced by one that names them."""
         body: Entry = call.body
-        every = body.API == METADATA and (body.topics is None or (call.version == 0 and not body.topics))
+        every = body.API == ApiKey.METADATA and (
+            body.topics is None or (call.version == 0 and not body.topics)
+        )
         names = self.cluster.catalog.topics if every else ()
         named: Message = (
             replace(body, topics=tuple(MetadataRequestTopic(name=name) for name in names)) if names else body
@@ -164,7 +167,7 @@ class ControlledDispatcher(Dispatcher):
         """Return the parts of a request; in a fetch session also those that it does not repeat."""
         body: Entry = self._named(call)
         found = sites_of(body, call.version, self.cluster.catalog.image.name_of)
-        if body.API != FETCH:
+        if body.API != ApiKey.FETCH:
             return found
         named = {(site.topic, site.partition) for site in found}
         session = self.sessions(call.node).partitions_of(body.session_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.create_acls import (
     AclCreationResult,
@@ -70,11 +70,6 @@ def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAcls
     return CreateAclsResponse(results=tuple(results))
 
 
-def refuse_create(request: CreateAclsRequest, code: ErrorCode, message: str | None) -> CreateAclsResponse:
-    result = AclCreationResult(error_code=code, error_message=message)
-    return CreateAclsResponse(results=(result,) * len(request.creations))
-
-
 def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     """Return the rules that a filter matches, by what they are about."""
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
@@ -131,11 +126,6 @@ def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAcls
     return DeleteAclsResponse(filter_results=tuple(results))
 
 
-def refuse_delete(request: DeleteAclsRequest, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
-    result = DeleteAclsFilterResult(error_code=code, error_message=message)
-    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
-
-
 def _store(broker: Dispatcher) -> AclStore:
     found = broker.cluster.acls
     if found is None:
@@ -156,7 +146,7 @@ def _filter(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
 
 
 APIS = (
-    Api(CreateAclsRequest, create_acls, refuse_create),
-    Api(DescribeAclsRequest, describe_acls, refusing(DescribeAclsResponse)),
-    Api(DeleteAclsRequest, delete_acls, refuse_delete),
+    Api(CreateAclsRequest, create_acls),
+    Api(DescribeAclsRequest, describe_acls),
+    Api(DeleteAclsRequest, delete_acls),
 )

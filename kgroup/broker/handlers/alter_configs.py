@@ -51,10 +51,6 @@ def alter_configs(broker: Dispatcher, call: Call[AnyRequest]) -> AnyResponse:
     return _response(request, responses)
 
 
-def refuse(request: AnyRequest, code: ErrorCode, message: str | None) -> AnyResponse:
-    return _response(request, [_answer(resource, code, message) for resource in request.resources])
-
-
 def _response(request: AnyRequest, responses: Iterable[AlterConfigsResourceResponse]) -> AnyResponse:
     made = (
         AlterConfigsResponse if isinstance(request, AlterConfigsRequest) else IncrementalAlterConfigsResponse
@@ -176,6 +172,6 @@ def _answer(resource: AnyResource, code: ErrorCode, message: str | None) -> Alte
 
 
 APIS = (
-    Api(IncrementalAlterConfigsRequest, alter_configs, refuse),
-    Api(AlterConfigsRequest, alter_configs, refuse),
+    Api(IncrementalAlterConfigsRequest, alter_configs),
+    Api(AlterConfigsRequest, alter_configs),
 )

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.api_versions import (
     ApiVersion,
@@ -83,4 +83,4 @@ def _served(broker: Dispatcher, key: int) -> ApiVersion:
     return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])
 
 
-APIS = (Api(ApiVersionsRequest, api_versions, refusing(ApiVersionsResponse)),)
+APIS = (Api(ApiVersionsRequest, api_versions),)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.roster import ROWS as ROSTER
 from kgroup.errors import ErrorCode, Refused
@@ -91,10 +91,6 @@ def _entry(request: DescribeConfigsRequest, found: Described) -> DescribeConfigs
         config_type=row.type,
         documentation=(row.text or None) if request.include_documentation else None,
     )
-
-
-def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=tuple(_refused(r, code, message) for r in request.resources))
 
 
 def _topic_entries(broker: Dispatcher, name: str) -> Iterator[Described]:
@@ -206,6 +202,6 @@ def list_resources(broker: Dispatcher, call: Call[ListConfigResourcesRequest]) -
 
 
 APIS = (
-    Api(DescribeConfigsRequest, describe_configs, refuse),
-    Api(ListConfigResourcesRequest, list_resources, refusing(ListConfigResourcesResponse)),
+    Api(DescribeConfigsRequest, describe_configs),
+    Api(ListConfigResourcesRequest, list_resources),
 )

@@ -11,20 +11,10 @@ from kgroup.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from kgroup.protocol.requests import COORDINATOR_MESSAGES
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # key types; the last, of brokers, is GROUP:TOPIC_ID:PARTITION
 MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
-_MESSAGES = {
-    ErrorCode.NONE: "NONE",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    ErrorCode.INVALID_REQUEST: (
-        "This most likely occurs because of a request being malformed by the client library or the message "
-        "was sent to an incompatible broker. See the broker logs for more details."
-    ),
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-}
-"""Kafka's own, which versions 1 to 3 carry even without an error; later ones carry an empty text."""
 
 
 def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> Answer:
@@ -35,20 +25,10 @@ def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> 
     one = _coordinator(broker, call, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=_MESSAGES[ErrorCode(one.error_code)],
+        error_message=COORDINATOR_MESSAGES[ErrorCode(one.error_code)],
         node_id=one.node_id,
         host=one.host,
         port=one.port,
-    )
-
-
-def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(
-        error_code=code,
-        error_message=message or _MESSAGES.get(code),
-        node_id=-1,
-        port=-1,
-        coordinators=tuple(_none(key, code) for key in request.coordinator_keys),
     )
 
 
@@ -94,4 +74,4 @@ def _none(key: str, code: ErrorCode) -> Coordinator:
     return Coordinator(key=key, node_id=-1, port=-1, error_code=code)
 
 
-APIS = (Api(FindCoordinatorRequest, find_coordinator, refuse),)
+APIS = (Api(FindCoordinatorRequest, find_coordinator),)

@@ -58,19 +58,8 @@ def _delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Wor
     return DeleteRecordsResponse(topics=tuple(results))
 
 
-def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name, partitions=tuple(_failed(p.partition_index, code) for p in topic.partitions)
-            )
-            for topic in request.topics
-        )
-    )
-
-
 def _failed(partition: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=NO_OFFSET, error_code=code)
 
 
-APIS = (Api(DeleteRecordsRequest, delete_records, refuse),)
+APIS = (Api(DeleteRecordsRequest, delete_records),)

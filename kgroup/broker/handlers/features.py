@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.update_features import (
     UpdatableFeatureResult,
@@ -52,4 +52,4 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
     return UpdateFeaturesResponse(results=results)
 
 
-APIS = (Api(UpdateFeaturesRequest, update_features, refusing(UpdateFeaturesResponse)),)
+APIS = (Api(UpdateFeaturesRequest, update_features),)

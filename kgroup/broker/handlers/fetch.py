@@ -199,21 +199,6 @@ def node_endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]
     )
 
 
-def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:
-    """Answer that nothing could be read: `code`."""
-    return FetchResponse(
-        error_code=code,
-        responses=tuple(
-            FetchableTopicResponse(
-                topic=topic.topic,
-                topic_id=topic.topic_id,
-                partitions=tuple(_failed(p.partition, code) for p in topic.partitions),
-            )
-            for topic in request.topics
-        ),
-    )
-
-
 class ParkedFetch:
     """A fetch that waits for `min_bytes` to arrive, for a partition to fail, or for its time to run out.
 
@@ -323,4 +308,4 @@ def _failed(partition: int, code: ErrorCode) -> PartitionData:
     )
 
 
-APIS = (Api(FetchRequest, fetch, refuse),)
+APIS = (Api(FetchRequest, fetch),)

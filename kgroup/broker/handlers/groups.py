@@ -13,7 +13,6 @@ from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.offsets.transactions import names_something, refuse_what_exists
-from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol import registry
@@ -213,7 +212,7 @@ def _fan_out(
 
 APIS: tuple[AnyApi, ...] = (
     *(
-        Api(request, to_shard, refusal)
+        Api(request, to_shard)
         for request in (
             HeartbeatRequest,
             OffsetCommitRequest,
@@ -222,13 +221,13 @@ APIS: tuple[AnyApi, ...] = (
             OffsetDeleteRequest,
         )
     ),
-    Api(LeaveGroupRequest, leave, refusal),
-    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refusal),
-    Api(TxnOffsetCommitRequest, txn_offset_commit, refusal),
-    Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refusal),
-    Api(ConsumerGroupInstallAssignmentRequest, to_shard, refusal),
-    Api(OffsetFetchRequest, offset_fetch, refusal),
-    Api(DescribeGroupsRequest, describe_groups, refusal),
-    Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refusal),
-    Api(ListGroupsRequest, list_groups, refusal),
+    Api(LeaveGroupRequest, leave),
+    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat),
+    Api(TxnOffsetCommitRequest, txn_offset_commit),
+    Api(ConsumerGroupPrepareAssignmentRequest, to_shard),
+    Api(ConsumerGroupInstallAssignmentRequest, to_shard),
+    Api(OffsetFetchRequest, offset_fetch),
+    Api(DescribeGroupsRequest, describe_groups),
+    Api(ConsumerGroupDescribeRequest, describe_consumer_groups),
+    Api(ListGroupsRequest, list_groups),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -68,10 +68,6 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-
-
-def refuse_metadata(request: MetadataRequest, code: ErrorCode, message: str | None) -> MetadataResponse:
-    return MetadataResponse(error_code=code, topics=tuple(_no_topic(t, code) for t in request.topics or ()))
 
 
 def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
@@ -143,16 +139,6 @@ def describe_topic_partitions(
     return DescribeTopicPartitionsResponse(topics=tuple(found))
 
 
-def refuse_page(
-    request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str | None
-) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=tuple(
-            DescribeTopicPartitionsResponseTopic(name=t.name, error_code=code) for t in request.topics
-        )
-    )
-
-
 def _wanted(
     broker: Dispatcher, wanted: MetadataRequestTopic, create: bool, operations: int
 ) -> MetadataResponseTopic:
@@ -213,7 +199,7 @@ def _state(broker: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str,
 
 
 APIS = (
-    Api(MetadataRequest, metadata, refuse_metadata),
-    Api(DescribeClusterRequest, describe_cluster, refusing(DescribeClusterResponse)),
-    Api(DescribeTopicPartitionsRequest, describe_topic_partitions, refuse_page),
+    Api(MetadataRequest, metadata),
+    Api(DescribeClusterRequest, describe_cluster),
+    Api(DescribeTopicPartitionsRequest, describe_topic_partitions),
 )

@@ -75,15 +75,6 @@ def _list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> Work:
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(name=t.name, partitions=tuple(_unlisted(p, code) for p in t.partitions))
-            for t in request.topics
-        )
-    )
-
-
 def offset_for_leader_epoch(broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]) -> Answer:
     """Return where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
     return broker.in_turns(call, _ends_of_epochs(broker, call))
@@ -110,22 +101,6 @@ def _ends_of_epochs(broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest])
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
-def refuse_epoch(
-    request: OffsetForLeaderEpochRequest, code: ErrorCode, message: str | None
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=t.topic,
-                partitions=tuple(
-                    EpochEndOffset(partition=p.partition, error_code=code) for p in t.partitions
-                ),
-            )
-            for t in request.topics
-        )
-    )
-
-
 def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, int]:
     """Return offset and timestamp, each -1 for none: of the first record from a time on, or a special one.
 
@@ -148,6 +123,6 @@ def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsParti
 
 
 APIS = (
-    Api(ListOffsetsRequest, list_offsets, refuse_list),
-    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch, refuse_epoch),
+    Api(ListOffsetsRequest, list_offsets),
+    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch),
 )

@@ -22,6 +22,7 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kgroup.protocol.requests import refusal
 from kgroup.transactions.producers import ProducerEpoch
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
@@ -54,42 +55,26 @@ def _produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Work:
         if not request.transactional_id and any(in_transaction):
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     except Refused as refused:
-        response = refuse(request, refused.code, refused.message)
-    else:
-        leaders: set[int] = set()
-        responses = []
-        for topic in request.topic_data:
-            found = []
-            for data in topic.partition_data:
-                found.append(_appended(broker, call, topic, data, leaders))
-                yield
-            responses.append(
-                TopicProduceResponse(
-                    name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found)
-                )
-            )
-        response = ProduceResponse(
-            responses=tuple(responses),
-            node_endpoints=node_endpoints(broker, call, leaders) if leaders else (),
+        answer = refusal(request, refused.code, refused.message)
+        return answer if request.acks else NoResponse.CLOSE_CONNECTION
+    leaders: set[int] = set()
+    responses = []
+    for topic in request.topic_data:
+        found = []
+        for data in topic.partition_data:
+            found.append(_appended(broker, call, topic, data, leaders))
+            yield
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
         )
+    response = ProduceResponse(
+        responses=tuple(responses),
+        node_endpoints=node_endpoints(broker, call, leaders) if leaders else (),
+    )
     if request.acks:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
     return NoResponse.CLOSE_CONNECTION if failed else NoResponse.NO_OP
-
-
-def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:
-    """Answer that nothing was appended anywhere: `code`."""
-    return ProduceResponse(
-        responses=tuple(
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=tuple(_refused(p.index, code, message) for p in topic.partition_data),
-            )
-            for topic in request.topic_data
-        )
-    )
 
 
 def _refused(
@@ -170,4 +155,4 @@ def _partition(
     )
 
 
-APIS = (Api(ProduceRequest, produce, refuse),)
+APIS = (Api(ProduceRequest, produce),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.transactions import understood
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -38,4 +38,4 @@ def init_producer_id(broker: Dispatcher, call: Call[InitProducerIdRequest]) -> I
     )
 
 
-APIS = (Api(InitProducerIdRequest, init_producer_id, refusing(InitProducerIdResponse, producer_epoch=-1)),)
+APIS = (Api(InitProducerIdRequest, init_producer_id),)

@@ -6,7 +6,7 @@ The request is checked as Kafka's ClientQuotasImage does.
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -49,4 +49,4 @@ def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> Des
     return DescribeClientQuotasResponse()
 
 
-APIS = (Api(DescribeClientQuotasRequest, describe, refusing(DescribeClientQuotasResponse, entries=None)),)
+APIS = (Api(DescribeClientQuotasRequest, describe),)

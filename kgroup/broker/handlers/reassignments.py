@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
@@ -49,27 +49,6 @@ def reassign(
     )
 
 
-def refuse_reassign(
-    request: alter.AlterPartitionReassignmentsRequest, code: ErrorCode, message: str | None
-) -> alter.AlterPartitionReassignmentsResponse:
-    return alter.AlterPartitionReassignmentsResponse(
-        error_code=code,
-        error_message=message,
-        responses=tuple(
-            alter.ReassignableTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    alter.ReassignablePartitionResponse(
-                        partition_index=p.partition_index, error_code=code, error_message=message
-                    )
-                    for p in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
-
-
 def list_reassignments(broker: Dispatcher, call: Call[Message]) -> ListPartitionReassignmentsResponse:
     """Return none: a move is over at once."""
     return ListPartitionReassignmentsResponse()
@@ -101,24 +80,6 @@ def elect_leaders(broker: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> 
         results.append(elect.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(found)))
     moves.carry_out()
     return elect.ElectLeadersResponse(replica_election_results=tuple(results))
-
-
-def refuse_elect(
-    request: elect.ElectLeadersRequest, code: ErrorCode, message: str | None
-) -> elect.ElectLeadersResponse:
-    return elect.ElectLeadersResponse(
-        error_code=code,
-        replica_election_results=tuple(
-            elect.ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=tuple(
-                    elect.PartitionResult(partition_id=p, error_code=code, error_message=message)
-                    for p in topic.partitions
-                ),
-            )
-            for topic in request.topic_partitions or ()
-        ),
-    )
 
 
 class _Moves:
@@ -189,7 +150,7 @@ def _end_offset(broker: Dispatcher, name: str, partition: int) -> int:
 
 
 APIS = (
-    Api(alter.AlterPartitionReassignmentsRequest, reassign, refuse_reassign),
-    Api(ListPartitionReassignmentsRequest, list_reassignments, refusing(ListPartitionReassignmentsResponse)),
-    Api(elect.ElectLeadersRequest, elect_leaders, refuse_elect),
+    Api(alter.AlterPartitionReassignmentsRequest, reassign),
+    Api(ListPartitionReassignmentsRequest, list_reassignments),
+    Api(elect.ElectLeadersRequest, elect_leaders),
 )

@@ -6,7 +6,7 @@ On listeners with SASL `kgroup.broker.locks` handles them earlier.
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -26,6 +26,6 @@ def authenticate(broker: Dispatcher, call: Call[SaslAuthenticateRequest]) -> Sas
 
 
 APIS = (
-    Api(SaslHandshakeRequest, handshake, refusing(SaslHandshakeResponse)),
-    Api(SaslAuthenticateRequest, authenticate, refusing(SaslAuthenticateResponse)),
+    Api(SaslHandshakeRequest, handshake),
+    Api(SaslAuthenticateRequest, authenticate),
 )

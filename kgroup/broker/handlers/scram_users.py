@@ -59,15 +59,6 @@ def describe(
     return DescribeUserScramCredentialsResponse(results=tuple(results))
 
 
-def refuse_describe(
-    request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str | None
-) -> DescribeUserScramCredentialsResponse:
-    # As many entries as users, and none of them named: DescribeUserScramCredentialsRequest.getErrorResponse.
-    nameless = DescribeUserScramCredentialsResult(user="", error_code=code, error_message=message)
-    results = (nameless,) * len(request.users or ())
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message, results=results)
-
-
 def alter(
     broker: Dispatcher, call: Call[AlterUserScramCredentialsRequest]
 ) -> AlterUserScramCredentialsResponse:
@@ -96,18 +87,6 @@ def alter(
     return AlterUserScramCredentialsResponse(results=tuple(results))
 
 
-def refuse_alter(
-    request: AlterUserScramCredentialsRequest, code: ErrorCode, message: str | None
-) -> AlterUserScramCredentialsResponse:
-    users = dict.fromkeys(change.name for change in _changes(request))
-    return AlterUserScramCredentialsResponse(
-        results=tuple(
-            AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
-            for user in users
-        )
-    )
-
-
 def _changes(request: AlterUserScramCredentialsRequest) -> list[Change]:
     return [*request.deletions, *request.upsertions]
 
@@ -134,6 +113,6 @@ def _checked(change: Change, known: Collection[Key]) -> tuple[Key, ScramCredenti
 
 
 APIS = (
-    Api(DescribeUserScramCredentialsRequest, describe, refuse_describe),
-    Api(AlterUserScramCredentialsRequest, alter, refuse_alter),
+    Api(DescribeUserScramCredentialsRequest, describe),
+    Api(AlterUserScramCredentialsRequest, alter),
 )

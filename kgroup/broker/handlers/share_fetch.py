@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.fetch import decided, leader_of, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
@@ -503,6 +503,6 @@ def _leader(
 
 
 APIS = (
-    Api(ShareFetchRequest, fetch, refusing(ShareFetchResponse)),
-    Api(ShareAcknowledgeRequest, acknowledge, refusing(ShareAcknowledgeResponse)),
+    Api(ShareFetchRequest, fetch),
+    Api(ShareAcknowledgeRequest, acknowledge),
 )

@@ -9,12 +9,11 @@ from functools import partial
 from typing import TypeVar
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, refusing
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.groups import delete_groups as delete_each
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.share_fetch import check_member_id, refuse_if_off
-from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.share import offsets, state_partitions
 from kgroup.coordinator.share.group import Initialize, ShareGroup
 from kgroup.coordinator.state import Step
@@ -22,7 +21,6 @@ from kgroup.domain import NO_OFFSET, OFFSETS_TOPIC, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
 )
 from kgroup.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -266,24 +264,11 @@ def _run(broker: Dispatcher, group_id: str, node: int, operation: Callable[[Step
     return result
 
 
-def _refuse_describe(
-    request: DescribeShareGroupOffsetsRequest, code: ErrorCode, message: str | None
-) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(
-        groups=tuple(
-            DescribeShareGroupOffsetsResponseGroup(
-                group_id=group.group_id, error_code=code, error_message=message
-            )
-            for group in request.groups
-        )
-    )
-
-
 APIS: tuple[AnyApi, ...] = (
-    Api(ShareGroupHeartbeatRequest, heartbeat, refusal),
-    Api(ShareGroupDescribeRequest, describe, refusal),
-    Api(DescribeShareGroupOffsetsRequest, describe_offsets, _refuse_describe),
-    Api(AlterShareGroupOffsetsRequest, alter_offsets, refusing(AlterShareGroupOffsetsResponse)),
-    Api(DeleteShareGroupOffsetsRequest, delete_offsets, refusing(DeleteShareGroupOffsetsResponse)),
-    Api(DeleteGroupsRequest, delete_groups, refusal),
+    Api(ShareGroupHeartbeatRequest, heartbeat),
+    Api(ShareGroupDescribeRequest, describe),
+    Api(DescribeShareGroupOffsetsRequest, describe_offsets),
+    Api(AlterShareGroupOffsetsRequest, alter_offsets),
+    Api(DeleteShareGroupOffsetsRequest, delete_offsets),
+    Api(DeleteGroupsRequest, delete_groups),
 )

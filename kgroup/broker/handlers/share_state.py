@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TypeVar, cast
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, at_once
-from kgroup.errors import ErrorCode, Refused
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, Work
+from kgroup.errors import Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import delete_share_group_state as deleting
 from kgroup.protocol.messages import initialize_share_group_state as initializing
@@ -37,34 +37,28 @@ def _api(
 ) -> AnyApi:
     """Return an API whose request names partitions, each of which is answered by itself."""
 
-    def each(body: R, answer: Callable[[StateKey, Asked], Result]) -> Generator[None, None, Message]:
+    def handle(broker: Dispatcher, call: Call[R]) -> Answer:
+        return broker.in_turns(call, each(broker, call))
+
+    def each(broker: Dispatcher, call: Call[R]) -> Work:
         results = []
-        for topic in body.topics:
+        for topic in call.body.topics:
             found = []
             for asked in topic.partitions:
-                key = StateKey(body.group_id, topic.topic_id, asked.partition)
-                found.append(answer(key, cast("Asked", asked)))
+                key = StateKey(call.body.group_id, topic.topic_id, asked.partition)
+                found.append(one(broker, call, key, cast("Asked", asked)))
                 yield
             results.append(topic_result(topic_id=topic.topic_id, partitions=tuple(found)))
         return response(results=tuple(results))
 
-    def handle(broker: Dispatcher, call: Call[R]) -> Answer:
-        def one(key: StateKey, asked: Asked) -> Result:
-            now_ms = broker.clock.now_ms()
-            try:
-                return broker.share_state.run(key, lambda c: operation(c, key, asked, now_ms), call.node)
-            except Refused as refused:
-                return result(partition=key.partition, error_code=refused.code, error_message=refused.message)
+    def one(broker: Dispatcher, call: Call[R], key: StateKey, asked: Asked) -> Result:
+        now_ms = broker.clock.now_ms()
+        try:
+            return broker.share_state.run(key, lambda c: operation(c, key, asked, now_ms), call.node)
+        except Refused as refused:
+            return result(partition=key.partition, error_code=refused.code, error_message=refused.message)
 
-        return broker.in_turns(call, each(call.body, one))
-
-    def refuse(body: R, code: ErrorCode, message: str | None) -> Message:
-        def refused(key: StateKey, _: Asked) -> Result:
-            return result(partition=key.partition, error_code=code, error_message=message)
-
-        return at_once(each(body, refused))
-
-    return Api(request, handle, refuse)
+    return Api(request, handle)
 
 
 APIS: tuple[AnyApi, ...] = (

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, TOO_MANY, check_name, new_topic
-from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.streams.topology import StatusCode
 from kgroup.domain import INTERNAL_TOPICS, first_of
 from kgroup.errors import ErrorCode, Refused
@@ -27,7 +26,6 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
 )
 from kgroup.protocol.messages.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
-    StreamsGroupTopologyDescriptionUpdateResponse,
 )
 from kgroup.protocol.releases import STREAMS_VERSION
 from kgroup.protocol.streams_records import TopicInfo
@@ -159,11 +157,7 @@ def _created(
 
 
 APIS: tuple[Api[Any], ...] = (
-    Api(StreamsGroupHeartbeatRequest, heartbeat, refusal),
-    Api(StreamsGroupDescribeRequest, describe, refusal),
-    Api(
-        StreamsGroupTopologyDescriptionUpdateRequest,
-        describe_topology,
-        refusing(StreamsGroupTopologyDescriptionUpdateResponse),
-    ),
+    Api(StreamsGroupHeartbeatRequest, heartbeat),
+    Api(StreamsGroupDescribeRequest, describe),
+    Api(StreamsGroupTopologyDescriptionUpdateRequest, describe_topology),
 )

@@ -68,10 +68,6 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
-def refuse_create(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=tuple(_not_created(t, code, message) for t in request.topics))
-
-
 def delete_topics(broker: Dispatcher, call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     """Delete each topic by itself, by name or by id; the coordinator's own topic is refused."""
     request = call.body
@@ -89,11 +85,6 @@ def delete_topics(broker: Dispatcher, call: Call[DeleteTopicsRequest]) -> Delete
         for partition in range(topic.partitions):
             broker.watchers.notify((topic.name, partition))
     return DeleteTopicsResponse(responses=tuple(results))
-
-
-def refuse_delete(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
-    wanted = request.topics or _named(request, 0)
-    return DeleteTopicsResponse(responses=tuple(_not_deleted(t, code, message) for t in wanted))
 
 
 def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
@@ -114,12 +105,6 @@ def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -
             except Refused as refused:
                 results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
     return CreatePartitionsResponse(results=tuple(results.values()))
-
-
-def refuse_growth(
-    request: CreatePartitionsRequest, code: ErrorCode, message: str | None
-) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
 
 
 def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
@@ -252,7 +237,7 @@ def _not_grown(
 
 
 APIS = (
-    Api(CreateTopicsRequest, create_topics, refuse_create),
-    Api(DeleteTopicsRequest, delete_topics, refuse_delete),
-    Api(CreatePartitionsRequest, create_partitions, refuse_growth),
+    Api(CreateTopicsRequest, create_topics),
+    Api(DeleteTopicsRequest, delete_topics),
+    Api(CreatePartitionsRequest, create_partitions),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher, refusing
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
@@ -108,14 +108,6 @@ def _results(
     )
 
 
-def refuse_add_partitions(
-    request: AddPartitionsToTxnRequest, code: ErrorCode, message: str | None
-) -> AddPartitionsToTxnResponse:
-    topics = request.v3_and_below_topics
-    codes = {TopicPartition(topic.name, p): code for topic in topics for p in topic.partitions}
-    return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=_results(topics, codes))
-
-
 def add_offsets(broker: Dispatcher, call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
     """Make the offsets partition of a group part of the transaction."""
     request = call.body
@@ -168,21 +160,10 @@ def list_all(broker: Dispatcher, call: Call[ListTransactionsRequest]) -> ListTra
     return list_transactions(request, known, broker.clock.now_ms())
 
 
-def _refuse_describe(
-    request: described.DescribeTransactionsRequest, code: ErrorCode, message: str | None
-) -> described.DescribeTransactionsResponse:
-    return described.DescribeTransactionsResponse(
-        transaction_states=tuple(
-            described.TransactionState(error_code=code, transactional_id=name)
-            for name in request.transactional_ids
-        )
-    )
-
-
 APIS = (
-    Api(AddPartitionsToTxnRequest, add_partitions, refuse_add_partitions),
-    Api(AddOffsetsToTxnRequest, add_offsets, refusing(AddOffsetsToTxnResponse)),
-    Api(EndTxnRequest, end, refusing(EndTxnResponse)),
-    Api(described.DescribeTransactionsRequest, describe_transactions, _refuse_describe),
-    Api(ListTransactionsRequest, list_all, refusing(ListTransactionsResponse)),
+    Api(AddPartitionsToTxnRequest, add_partitions),
+    Api(AddOffsetsToTxnRequest, add_offsets),
+    Api(EndTxnRequest, end),
+    Api(described.DescribeTransactionsRequest, describe_transactions),
+    Api(ListTransactionsRequest, list_all),
 )

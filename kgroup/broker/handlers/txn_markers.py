@@ -48,29 +48,6 @@ def _write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Wo
     return WriteTxnMarkersResponse(markers=tuple(markers))
 
 
-def _refuse_markers(
-    request: WriteTxnMarkersRequest, code: ErrorCode, message: str | None
-) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=tuple(
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=tuple(
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=tuple(
-                            WritableTxnMarkerPartitionResult(partition_index=p, error_code=code)
-                            for p in topic.partition_indexes
-                        ),
-                    )
-                    for topic in marker.topics
-                ),
-            )
-            for marker in request.markers
-        )
-    )
-
-
 def describe_producers(
     broker: Dispatcher, call: Call[described.DescribeProducersRequest]
 ) -> described.DescribeProducersResponse:
@@ -103,24 +80,7 @@ def describe_producers(
     return described.DescribeProducersResponse(topics=tuple(topics))
 
 
-def _refuse_producers(
-    request: described.DescribeProducersRequest, code: ErrorCode, message: str | None
-) -> described.DescribeProducersResponse:
-    return described.DescribeProducersResponse(
-        topics=tuple(
-            described.TopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    described.PartitionResponse(partition_index=p, error_code=code)
-                    for p in topic.partition_indexes
-                ),
-            )
-            for topic in request.topics
-        )
-    )
-
-
 APIS = (
-    Api(WriteTxnMarkersRequest, write_markers, _refuse_markers),
-    Api(described.DescribeProducersRequest, describe_producers, _refuse_producers),
+    Api(WriteTxnMarkersRequest, write_markers),
+    Api(described.DescribeProducersRequest, describe_producers),
 )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from kgroup.broker.call import Call
 from kgroup.broker.connection import Connection, Host
 from kgroup.broker.locks.doors import Door
-from kgroup.broker.locks.sasl import HANDSHAKE, Authentication, SaslLock, Session, Then
+from kgroup.broker.locks.sasl import Authentication, SaslLock, Session, Then
 from kgroup.broker.newcomers import Newcomers
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from kgroup.protocol.registry import ApiKey
 from kgroup.security.principals import ANONYMOUS, USER, Principal
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 REAUTHENTICATION_MS = 1000
 """Between two authentications of a connection (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
-_HANDSHAKE = HANDSHAKE.to_bytes(2, "big")
+_HANDSHAKE = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
 
 class LockedConnection(Connection):

@@ -21,9 +21,9 @@ from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import refusal
 from kgroup.security.principals import USER, Principal
-
-HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
 
 
 class Then(Enum):
@@ -110,19 +110,19 @@ class Authentication:
         try:
             route, correlation, _, body = self._routes.read(frame, 0)
         except NotServed as error:
-            if error.key != API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
+            if error.key != ApiKey.API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
                 name = registry.name_of(error.key)
                 return SaslStep(Then.CLOSED, why=f"{name} v{error.version} before SASL was done")
-            oldest = self._routes.find(API_VERSIONS, 0)
+            oldest = self._routes.find(ApiKey.API_VERSIONS, 0)
             assert oldest is not None
             return SaslStep(Then.MORE, encoded(oldest, error.correlation, unsupported(self._dispatcher)))
         except DecodeError as error:
             return SaslStep(Then.CLOSED, why=f"bytes that are no request ({error})")
         if self._state is _State.TOKENS:
             return self._token(route, correlation, body)
-        if body.API == API_VERSIONS:
+        if body.API == ApiKey.API_VERSIONS:
             return self._versions(route, correlation, body)
-        if body.API == HANDSHAKE:
+        if body.API == ApiKey.SASL_HANDSHAKE:
             return self._handshake(route, correlation, body)
         return SaslStep(Then.CLOSED, why=f"{registry.name_of(body.API)} before it was authenticated")
 
@@ -159,12 +159,12 @@ class Authentication:
         return SaslStep(Then.MORE, out)
 
     def _token(self, route: Route, correlation: int, body: Any) -> SaslStep:
-        if body.API != AUTHENTICATE:
+        if body.API != ApiKey.SASL_AUTHENTICATE:
             text = (
                 f"Unexpected Kafka request of type {registry.name_of(body.API)} during SASL authentication."
             )
-            refusal = self._dispatcher.apis[body.API].refuse(body, ErrorCode.ILLEGAL_SASL_STATE, text)
-            return SaslStep(Then.REFUSED, encoded(route, correlation, refusal), text)
+            refused = refusal(body, ErrorCode.ILLEGAL_SASL_STATE, text)
+            return SaslStep(Then.REFUSED, encoded(route, correlation, refused), text)
         try:
             said, lifetime_ms = self._step(body.auth_bytes)
         except Denied as denied:
@@ -176,8 +176,8 @@ class Authentication:
                 f"{self._mechanism}"
             )
             code = ErrorCode.SASL_AUTHENTICATION_FAILED
-            refusal = SaslAuthenticateResponse(error_code=code, error_message=text)
-            return SaslStep(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
+            failed = SaslAuthenticateResponse(error_code=code, error_message=text)
+            return SaslStep(Then.REFUSED, encoded(route, correlation, failed), str(denied))
         answer = SaslAuthenticateResponse(error_message="", auth_bytes=said, session_lifetime_ms=lifetime_ms)
         then = Then.DONE if self.session else Then.MORE
         return SaslStep(then, encoded(route, correlation, answer))

@@ -1,17 +1,23 @@
 """The rights each request needs, and the answer to a refused one: Kafka's rules around the handlers.
 
 `guarded` puts them there when the cluster has an authorizer; without one, nothing precedes a handler.
-`table.py` has a line for every API; longer rules are in the other modules, by subject.
+The rights of every API stand in its row of `kgroup.protocol.requests`; what a row cannot say is a function
+of a module here, by subject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
 
 from kgroup.broker.call import Answer, AnyCall
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Askers
+from kgroup.broker.rights.rule import Rule, per_entry, shown, whole
+from kgroup.protocol.anatomy import By, Each, Shown, Whole
+from kgroup.protocol.requests import ANATOMY
 from kgroup.runtime.cluster import Cluster
 
 
@@ -23,10 +29,26 @@ def guarded(cluster: Cluster, apis: Iterable[AnyApi]) -> tuple[AnyApi, ...]:
     return tuple(_guarded(askers, api) for api in apis)
 
 
-def _guarded(askers: Askers, api: AnyApi) -> AnyApi:
-    from kgroup.broker.rights.table import RULES
+@cache
+def rule_of(key: int) -> Rule | None:
+    """Return the rule of an API; None for one that needs no right."""
+    row = ANATOMY[key]
+    match row.rights:
+        case By(function):
+            module, name = function.split(".")
+            rule: Rule = getattr(import_module(f"{__name__}.{module}"), name)
+            return rule
+        case Each():
+            assert row.entries is not None
+            return per_entry(row.entries, row.rights)
+        case Shown():
+            return shown(row.rights)
+        case Whole(needs):
+            return whole(*needs) if needs else None
 
-    rule = RULES[api.key]
+
+def _guarded(askers: Askers, api: AnyApi) -> AnyApi:
+    rule = rule_of(api.key)
     if rule is None:
         return api
     handle = api.handle

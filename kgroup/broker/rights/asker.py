@@ -10,6 +10,7 @@ from sys import getsizeof
 from kgroup.broker.call import AnyCall
 from kgroup.security.acls import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kgroup.security.authorizer import Authorizer
+from kgroup.security.needs import right_of
 from kgroup.security.principals import Principal
 
 BYTES_REMEMBERED = 32 << 20  # for the decisions about all callers together
@@ -18,11 +19,6 @@ ASKER_BYTES = 1000  # about what a caller takes without decisions, and so does t
 
 # Nearly every request finds its decisions made. That must cost nothing, so both look-ups are a dictionary's
 # own, and only what is missing runs a line of ours.
-
-
-def right_of(operation: Operation, kind: ResourceType) -> int:
-    """Return the number under which `Asker.rights` has the decisions on an operation and a resource type."""
-    return int(operation) << 8 | int(kind)
 
 
 @dataclass(slots=True)

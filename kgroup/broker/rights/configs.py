@@ -9,11 +9,13 @@ from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.alter_configs import AnyRequest, AnyResource, AnyResponse, check_changes
 from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.rule import REFUSALS, with_refused
+from kgroup.broker.rights.rule import array_of, refused_in, with_refused
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResult
-from kgroup.protocol.messages.incremental_alter_configs import AlterConfigsResourceResponse
+from kgroup.protocol.anatomy import Entry
+from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest
+from kgroup.protocol.registry import ApiKey
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kgroup.security.needs import REFUSALS
 
 _RESOURCES = {
     TOPIC: ResourceType.TOPIC,
@@ -33,20 +35,26 @@ def _refusal(asker: Asker, operation: Operation, config_type: int, name: str) ->
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: AnyApi) -> Answer:
     """Require DescribeConfigs on each topic and group, and on the cluster for its brokers."""
     request = call.body
-    refused, allowed = [], []
+    refused: list[Entry] = []
+    allowed = []
     for asked in request.resources:
         kind, name = asked.resource_type, asked.resource_name
         if kind not in _RESOURCES:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
         code = _refusal(asker, Operation.DESCRIBE_CONFIGS, kind, name)
         if code:
-            refused.append(DescribeConfigsResult(error_code=code, resource_type=kind, resource_name=name))
+            refused += _refused(request, asked, code)
         else:
             allowed.append(asked)
     if not refused:
         return api.handle(broker, call)
     body = replace(request, resources=tuple(allowed))
-    return with_refused(broker, call, api, body, "results", tuple(refused))
+    return with_refused(broker, call, api, body, array_of(ApiKey.DESCRIBE_CONFIGS), tuple(refused))
+
+
+def _refused(request: Entry, resource: Entry, code: ErrorCode) -> tuple[Entry, ...]:
+    """Return the answer about one resource, as an array."""
+    return refused_in(array_of(request.API), replace(request, resources=(resource,)), code)
 
 
 def alter(asker: Asker, broker: Dispatcher, call: Call[AnyRequest], api: AnyApi) -> Answer:
@@ -57,21 +65,19 @@ def alter(asker: Asker, broker: Dispatcher, call: Call[AnyRequest], api: AnyApi)
     """
     request = call.body
     names = [(r.resource_type, r.resource_name) for r in request.resources]
-    refused: list[AlterConfigsResourceResponse] = []
+    refused: list[Entry] = []
     allowed: list[AnyResource] = []
     for changed in request.resources:
         kind, name = changed.resource_type, changed.resource_name
         code = _refusal(asker, Operation.ALTER_CONFIGS, kind, name)
         if code and names.count((kind, name)) == 1 and _well_formed(broker, call, api, changed):
-            refused.append(
-                AlterConfigsResourceResponse(error_code=code, resource_type=kind, resource_name=name)
-            )
+            refused += _refused(request, changed, code)
         else:
             allowed.append(changed)
     if not refused:
         return api.handle(broker, call)
     body: AnyRequest = replace(request, resources=tuple(allowed))  # type: ignore[arg-type]
-    return with_refused(broker, call, api, body, "responses", tuple(refused))
+    return with_refused(broker, call, api, body, array_of(request.API), tuple(refused))
 
 
 def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AnyResource) -> bool:

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from kgroup.broker.call import Answer, AnyCall, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.coordinators import GROUP, MANY_KEYS_SINCE, SHARE, SHARES_SINCE, TRANSACTION
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.broker.rights.asker import Asker, right_of
-from kgroup.broker.rights.rule import Each, Entry, NameOf, Need, asked, by_id, called, itself
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.rule import NameOf, Rule, asked, by_id, entries_of, per_entry
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.anatomy import Each, Entry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,31 +24,36 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 )
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from kgroup.protocol.messages.offset_delete import (
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.registry import ApiKey
 from kgroup.protocol.releases import GROUP_VERSION
+from kgroup.protocol.requests import CLUSTER_ACTION, READ_GROUP, TOPICS_OF_GROUP, TOPICS_OF_ONE_GROUP
 from kgroup.security.acls import Operation, ResourceType
+from kgroup.security.needs import Need, right_of
 
 ON_TOP_SINCE, MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10  # OffsetFetch
 PROTOCOL_SINCE = 5  # SyncGroup: type and name of the protocol must be there
 DESCRIBE_GROUP = right_of(Operation.DESCRIBE, ResourceType.GROUP)
 DESCRIBE_TOPIC = right_of(Operation.DESCRIBE, ResourceType.TOPIC)
-READ_GROUP = Need(Operation.READ, ResourceType.GROUP, "group_id")
-_DESCRIBED = Each("groups", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
-_CONSUMERS = Each("group_ids", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
-_DELETED = Each("groups_names", "results", Operation.DELETE, ResourceType.GROUP, itself, even_none=True)
+_DESCRIBED = entries_of(ApiKey.DESCRIBE_GROUPS, Each(Operation.DESCRIBE, even_none=True))
+_CONSUMERS = entries_of(ApiKey.CONSUMER_GROUP_DESCRIBE, Each(Operation.DESCRIBE, even_none=True))
+_DELETED = entries_of(ApiKey.DELETE_GROUPS, Each(Operation.DELETE, even_none=True))
+_ONE_GROUP = per_entry(
+    TOPICS_OF_ONE_GROUP,
+    Each(Operation.DESCRIBE, (Need(Operation.DESCRIBE, ResourceType.GROUP, "group_id"),), even_none=True),
+)
+_KEYS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+_KEYS_DESCRIBED = {
+    kind: entries_of(ApiKey.FIND_COORDINATOR, Each(Operation.DESCRIBE), kind) for kind in _KEYS.values()
+}
 
 
 def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: AnyApi) -> Answer:
@@ -136,17 +143,6 @@ def described(
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
 
 
-def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
-    """Return the answer of OffsetDelete about a topic whose offsets all stay."""
-    return OffsetDeleteResponseTopic(
-        name=topic.name,
-        partitions=tuple(
-            OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code)
-            for p in topic.partitions
-        ),
-    )
-
-
 def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: AnyApi) -> Answer:
     """Require Delete on each group; one named twice is answered once."""
     call.body = replace(call.body, groups_names=tuple(dict.fromkeys(call.body.groups_names)))
@@ -159,7 +155,7 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
         return _one_group(asker, broker, call, api)
     if call.version < TOPIC_IDS_SINCE and _all_seen(asker, call.body):
         return api.handle(broker, call)
-    name = by_id if call.version >= TOPIC_IDS_SINCE else called("name")
+    name = by_id if call.version >= TOPIC_IDS_SINCE else lambda _, topic: topic.name
     # A group may be asked about twice, and for other topics: requests and answers match by position.
     asking: list[OffsetFetchRequestGroup] = []
     hidden: list[tuple[OffsetFetchResponseTopics, ...]] = []
@@ -197,21 +193,12 @@ def _all_seen(asker: Asker, request: OffsetFetchRequest) -> bool:
 
 
 def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: AnyApi) -> Answer:
-    each = Each(
-        "topics",
-        "topics",
-        Operation.DESCRIBE,
-        ResourceType.TOPIC,
-        called("name"),
-        needs=(Need(Operation.DESCRIBE, ResourceType.GROUP, "group_id"),),
-        even_none=True,
-    )
     if call.version >= ON_TOP_SINCE and not asker.may(
         Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id
     ):
         return OffsetFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if call.body.topics is not None:
-        return each(asker, broker, call, api)
+        return _ONE_GROUP(asker, broker, call, api)
 
     def finish(found: OffsetFetchResponse) -> Message:
         return replace(found, topics=tuple(t for t in found.topics if asker.describes(t.name)))
@@ -232,17 +219,8 @@ def _split(
     if not hidden:
         return group, ()
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    refused = tuple(
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=tuple(
-                OffsetFetchResponsePartitions(partition_index=p, committed_offset=-1, error_code=code)
-                for p in topic.partition_indexes
-            ),
-        )
-        for topic in hidden
-    )
+    part = replace(group, topics=tuple(hidden))
+    refused = TOPICS_OF_GROUP.refused(part, code, None, OffsetFetchResponseGroup)
     return replace(group, topics=tuple(t for t in group.topics or () if t not in hidden)), refused
 
 
@@ -260,7 +238,7 @@ def _shown_group(
     return replace(found, topics=(*topics, *hidden))
 
 
-def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
+def _under(rule: Rule, asker: Asker, api: AnyApi) -> AnyApi:
     """Return the API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
 
@@ -272,3 +250,19 @@ def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
             found = asker.operations(ResourceType.GROUP, group.group_id)
             group = replace(group, authorized_operations=found)
         yield group
+
+
+def find_coordinator(
+    asker: Asker, broker: Dispatcher, call: Call[FindCoordinatorRequest], api: AnyApi
+) -> Answer:
+    """Require Describe on each group or transactional id."""
+    request = call.body
+    kind = _KEYS.get(request.key_type)
+    if kind is None:
+        if request.key_type == SHARE and call.version >= SHARES_SINCE:
+            CLUSTER_ACTION.check(asker, request)
+        return api.handle(broker, call)
+    if call.version >= MANY_KEYS_SINCE:
+        return _KEYS_DESCRIBED[kind](asker, broker, call, api)
+    Need(Operation.DESCRIBE, kind, "key").check(asker, request)
+    return api.handle(broker, call)

@@ -8,9 +8,11 @@ from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.produced import transactional
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.rule import Each, Need, asked, by_id, itself
+from kgroup.broker.rights.rule import asked, by_id, entries_of
+from kgroup.broker.topics import check_name
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.anatomy import Each, Entry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -18,6 +20,7 @@ from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from kgroup.protocol.messages.describe_producers import DescribeProducersRequest
 from kgroup.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -26,18 +29,16 @@ from kgroup.protocol.messages.describe_transactions import (
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.messages.produce import ProduceRequest
 from kgroup.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import ALTER, CLUSTER_ACTION, WRITE_ID
 from kgroup.security.acls import Operation, ResourceType
+from kgroup.security.needs import Need
 
 BATCHED_SINCE = 4  # AddPartitionsToTxn: sent by brokers only
-WRITE_ID = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
-CLUSTER_ACTION = Need(Operation.CLUSTER_ACTION)
-_ALTER = Need(Operation.ALTER)
 _IDEMPOTENT_WRITE = Need(Operation.IDEMPOTENT_WRITE)
 _TWO_PHASES = Need(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, "transactional_id")
-_WRITTEN = Each("topic_data", "responses", Operation.WRITE, ResourceType.TOPIC, by_id)
-_DESCRIBED = Each(
-    "transactional_ids", "transaction_states", Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, itself
-)
+_WRITTEN = entries_of(ApiKey.PRODUCE, Each(Operation.WRITE))
+_DESCRIBED = entries_of(ApiKey.DESCRIBE_TRANSACTIONS, Each(Operation.DESCRIBE))
 
 
 def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: AnyApi) -> Answer:
@@ -76,7 +77,7 @@ def write_markers(
     asker: Asker, broker: Dispatcher, call: Call[WriteTxnMarkersRequest], api: AnyApi
 ) -> Answer:
     """Require Alter on the cluster, as operators have it, or ClusterAction, as brokers have it."""
-    if not _ALTER.met(asker, call.body):
+    if not ALTER.met(asker, call.body):
         CLUSTER_ACTION.check(asker, call.body)
     return api.handle(broker, call)
 
@@ -137,3 +138,22 @@ def describe_transactions(
 
     under = replace(api, handle=lambda of, part: _DESCRIBED(asker, of, part, api))
     return asked(broker, call, under, call.body, finish)
+
+
+def _valid(broker: Dispatcher, entry: Entry) -> str | None:
+    """Return the topic's name; None for an impossible one."""
+    try:
+        check_name(entry.name)
+    except Refused as refused:
+        if refused.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+            return None
+    name: str = entry.name
+    return name
+
+
+_PRODUCERS = entries_of(ApiKey.DESCRIBE_PRODUCERS, Each(Operation.READ), name=_valid)
+
+
+def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeProducersRequest], api: AnyApi) -> Answer:
+    """Require Read on each topic; one with an impossible name is invalid for all callers."""
+    return _PRODUCERS(asker, broker, call, api)

@@ -3,65 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from dataclasses import field as declared
-from operator import attrgetter
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 from kgroup.broker.call import Answer, AnyCall, NoResponse
 from kgroup.broker.dispatch import AnyApi, Dispatcher
-from kgroup.broker.rights.asker import Asker, right_of
+from kgroup.broker.rights.asker import Asker
 from kgroup.domain import ZERO_UUID
-from kgroup.errors import ErrorCode, Refused
+from kgroup.errors import ErrorCode
+from kgroup.protocol import registry
+from kgroup.protocol.anatomy import RESOURCE_TYPES, TOPIC, Array, Each, Entry, Shown
 from kgroup.protocol.codec import Message
-from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import ANATOMY, refusal
+from kgroup.security.acls import Operation, ResourceType
+from kgroup.security.needs import REFUSALS, Need, right_of
 
 Rule: TypeAlias = Callable[[Asker, Dispatcher, AnyCall, AnyApi], Answer]
 """Answers a call in the handler's place: by calling the handler, or for less of it, or not at all.
 
 Refused for a call that is refused as a whole.
 """
-Entry: TypeAlias = Any
-"""A part of a request or answer, of the class that has the fields a rule names."""
 NameOf: TypeAlias = Callable[[Dispatcher, Entry], str | None]
 """The resource an entry is about; None for one that the handler rejects for any caller."""
-
-REFUSALS = {
-    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """An operation on the resource that a field of the request names; on the cluster without one."""
-
-    operation: Operation
-    kind: ResourceType = ResourceType.CLUSTER
-    field: str | None = None
-    right: int = declared(init=False)
-    name: Callable[[Entry], str] = declared(init=False)
-    """Of the resource, from the request."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "right", right_of(self.operation, self.kind))
-        object.__setattr__(
-            self, "name", attrgetter(self.field) if self.field else lambda request: CLUSTER_NAME
-        )
-
-    def met(self, asker: Asker, request: Message) -> bool:
-        """Return whether the caller has this right."""
-        return asker.rights[self.right][self.name(request)]
-
-    def check(self, asker: Asker, request: Message) -> None:
-        """Raise Refused for a caller without this right."""
-        if not asker.rights[self.right][self.name(request)]:
-            text = None
-            if self.kind is ResourceType.CLUSTER:
-                text = f"Request needs {self.operation.name} permission."
-            raise Refused(REFUSALS[self.kind], text)
 
 
 def whole(*needs: Need) -> Rule:
@@ -85,54 +49,64 @@ def whole(*needs: Need) -> Rule:
     return rule
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
-    """Every entry by itself: refused ones do not reach the handler, and are added to its answers.
+def per_entry(
+    array: Array, right: Each, kind: ResourceType | None = None, name: NameOf | None = None
+) -> Rule:
+    """Judge every entry by itself: refused ones do not reach the handler, and are added to its answers.
 
-    `entries` and `answers` are the fields of the request and of the response. With `even_none` the handler
-    is called even when no entry is left, as the group or the like may be wrong as well. `refusal` makes the
-    answer to a refused entry, if the API's own refusal of a request has none.
+    `kind` is the type of what the entries name where the request decides it, `name` reads an entry's name.
     """
+    named = name or namer(array)
+    kind = kind or RESOURCE_TYPES[array.kind or TOPIC]
+    needs, unless, decided, code = right.needs, right.unless, right_of(right.operation, kind), REFUSALS[kind]
 
-    entries: str
-    answers: str
-    operation: Operation
-    kind: ResourceType
-    name: NameOf
-    needs: tuple[Need, ...] = ()
-    unless: Need | None = None
-    """With this right no other is needed."""
-    even_none: bool = False
-    refusal: Callable[[Entry, ErrorCode], Entry] | None = None
-
-    def __call__(self, asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
+    def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         request = call.body
-        for need in self.needs:
+        for need in needs:
             need.check(asker, request)
-        if self.unless is not None and self.unless.met(asker, request):
+        if unless is not None and unless.met(asker, request):
             return api.handle(broker, call)
-        may = asker.rights[right_of(self.operation, self.kind)]
+        may = asker.rights[decided]
         allowed: list[Entry] = []
         refused: list[Entry] = []
-        for entry in getattr(request, self.entries):
-            name = self.name(broker, entry)
-            (allowed if name is None or may[name] else refused).append(entry)
+        for entry in getattr(request, array.asked):
+            found = named(broker, entry)
+            (allowed if found is None or may[found] else refused).append(entry)
         if not refused:
             return api.handle(broker, call)
-        body = replace(request, **{self.entries: tuple(allowed)})
-        if self.refusal is not None:
-            added = tuple(self.refusal(entry, REFUSALS[self.kind]) for entry in refused)
-            return with_refused(broker, call, api, body, self.answers, added)
-        answer = api.refuse(replace(request, **{self.entries: tuple(refused)}), REFUSALS[self.kind], None)
-        if not allowed and not self.even_none:
-            return answer
-        return with_refused(broker, call, api, body, self.answers, getattr(answer, self.answers))
+        part = replace(request, **{array.asked: tuple(refused)})
+        if not allowed and not right.even_none:
+            return refusal(part, code)
+        body = replace(request, **{array.asked: tuple(allowed)})
+        return with_refused(broker, call, api, body, array, refused_in(array, part, code))
+
+    return rule
+
+
+def entries_of(
+    key: ApiKey, right: Each, kind: ResourceType | None = None, name: NameOf | None = None
+) -> Rule:
+    """Return the rule of `per_entry` for the entries of an API, as a part of a longer rule."""
+    return per_entry(array_of(key), right, kind, name)
+
+
+def array_of(key: int) -> Array:
+    """Return the entries of an API that has some."""
+    array = ANATOMY[key].entries
+    assert array is not None
+    return array
+
+
+def refused_in(array: Array, request: Message, code: ErrorCode) -> tuple[Entry, ...]:
+    """Return the answers that refuse the entries of `request` one by one."""
+    return array.refused(request, code, None, registry.response_class(request.API))
 
 
 def with_refused(
-    broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, field: str, more: tuple[Entry, ...]
+    broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, array: Array, more: tuple[Entry, ...]
 ) -> Answer:
-    """Return the handler's answer to `body`, with `more` in one of its fields."""
+    """Return the handler's answer to `body`, with the answers about refused entries."""
+    field = array.answered
     return asked(
         broker, call, api, body, lambda found: replace(found, **{field: (*getattr(found, field), *more)})
     )
@@ -154,18 +128,18 @@ def asked(
     return answer if isinstance(answer, NoResponse) else finish(answer)
 
 
-def shown(
-    field: str, operation: Operation, kind: ResourceType, name: str, unless: Need | None = None
-) -> Rule:
+def shown(right: Shown) -> Rule:
     """Return the handler's answer without the entries that the caller may not see."""
+    decided = right_of(Operation.DESCRIBE, right.kind)
 
     def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
-        if unless is not None and unless.met(asker, call.body):
+        if right.unless is not None and right.unless.met(asker, call.body):
             return api.handle(broker, call)
 
         def seen(found: Entry) -> Message:
-            kept = tuple(e for e in getattr(found, field) if asker.may(operation, kind, getattr(e, name)))
-            answer: Message = replace(found, **{field: kept})
+            may = asker.rights[decided]
+            kept = tuple(e for e in getattr(found, right.array) if may[getattr(e, right.name)])
+            answer: Message = replace(found, **{right.array: kept})
             return answer
 
         return asked(broker, call, api, call.body, seen)
@@ -173,19 +147,12 @@ def shown(
     return rule
 
 
-def itself(broker: Dispatcher, entry: str) -> str:
-    """Return the name that an entry is."""
-    return entry
-
-
-def called(field: str) -> NameOf:
-    """Return a reader of the name in a field of an entry."""
-
-    def name(broker: Dispatcher, entry: Entry) -> str | None:
-        found: str | None = getattr(entry, field)
-        return found
-
-    return name
+def namer(array: Array) -> NameOf:
+    """Return a reader of the name of an entry: of a topic with an id it is the catalog's."""
+    if any(key == "topic_id" for key, _ in array.pairs):
+        return by_id
+    field = array.pairs[0][1]
+    return (lambda broker, entry: getattr(entry, field)) if field else lambda broker, entry: entry
 
 
 def by_id(broker: Dispatcher, entry: Entry) -> str | None:

@@ -10,25 +10,14 @@ from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.share_fetch import acknowledge as settle
 from kgroup.broker.handlers.share_fetch import fetch as acquire
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.groups import READ_GROUP, described
+from kgroup.broker.rights.groups import described
 from kgroup.broker.rights.rule import asked
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequestTopic,
-    AlterShareGroupOffsetsResponsePartition,
-    AlterShareGroupOffsetsResponseTopic,
-)
-from kgroup.protocol.messages.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequestTopic,
-    DeleteShareGroupOffsetsResponseTopic,
-)
 from kgroup.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
 )
 from kgroup.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kgroup.protocol.messages.share_fetch import ShareFetchRequest
@@ -38,6 +27,7 @@ from kgroup.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 from kgroup.protocol.releases import SHARE_VERSION
+from kgroup.protocol.requests import READ_GROUP, TOPICS_OF_SHARE_GROUP
 from kgroup.security.acls import Operation, ResourceType
 
 
@@ -119,40 +109,11 @@ def describe_offsets(
                 continue
             answer = next(answers)
             shown = tuple(topic for topic in answer.topics if asker.describes(topic.topic_name))
-            hidden = tuple(
-                DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=topic.topic_name,
-                    partitions=tuple(
-                        DescribeShareGroupOffsetsResponsePartition(
-                            partition_index=number, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                        )
-                        for number in topic.partitions
-                    ),
-                )
-                for topic in group.topics or ()
-                if not asker.describes(topic.topic_name) and not answer.error_code
-            )
+            unseen = () if answer.error_code else group.topics or ()
+            part = replace(group, topics=tuple(t for t in unseen if not asker.describes(t.topic_name)))
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            hidden = TOPICS_OF_SHARE_GROUP.refused(part, code, None, DescribeShareGroupOffsetsResponseGroup)
             result.append(replace(answer, topics=(*shown, *hidden)))
         return DescribeShareGroupOffsetsResponse(groups=tuple(result))
 
     return asked(broker, call, api, DescribeShareGroupOffsetsRequest(groups=asking), finish)
-
-
-def not_altered(
-    topic: AlterShareGroupOffsetsRequestTopic, code: ErrorCode
-) -> AlterShareGroupOffsetsResponseTopic:
-    """Return the answer of AlterShareGroupOffsets about a topic that is unchanged."""
-    return AlterShareGroupOffsetsResponseTopic(
-        topic_name=topic.topic_name,
-        partitions=tuple(
-            AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index, error_code=code)
-            for each in topic.partitions
-        ),
-    )
-
-
-def not_forgotten(
-    topic: DeleteShareGroupOffsetsRequestTopic, code: ErrorCode
-) -> DeleteShareGroupOffsetsResponseTopic:
-    """Return the answer of DeleteShareGroupOffsets about a topic that is unchanged."""
-    return DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code)

@@ -7,7 +7,7 @@ from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.streams import heartbeat as beat
 from kgroup.broker.handlers.streams import refuse_names, topics_of
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.groups import READ_GROUP, described
+from kgroup.broker.rights.groups import described
 from kgroup.broker.rights.topics import may_create
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.streams_group_describe import (
@@ -18,6 +18,7 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 from kgroup.protocol.releases import STREAMS_VERSION
+from kgroup.protocol.requests import READ_GROUP
 
 
 def heartbeat(

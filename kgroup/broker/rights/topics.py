@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.fetch import fetch as read_partitions
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.rule import asked
 from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
@@ -31,12 +33,14 @@ from kgroup.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
+from kgroup.protocol.messages.fetch import FetchRequest
 from kgroup.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
+from kgroup.protocol.requests import CLUSTER_ACTION
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -234,3 +238,11 @@ def _not_deletable(asker: Asker, broker: Dispatcher, wanted: DeleteTopicState) -
     if described and (deletable or wanted.name not in catalog.topics):
         return None
     return DeletableTopicResult(name=wanted.name, error_code=DENIED)
+
+
+def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyApi) -> Answer:
+    """Require Read on each topic, each time its partitions are read; of a replica, ClusterAction."""
+    request = call.body
+    if max(request.replica_id, request.replica_state.replica_id) >= 0:
+        return read_partitions(broker, call, lambda topic: CLUSTER_ACTION.met(asker, request))
+    return read_partitions(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))

@@ -10,7 +10,6 @@ from random import Random
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply, Request
-from kgroup.coordinator.refusals import refusal
 from kgroup.domain import EndMarker, TopicImage, offsets_partition_of
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.memory import MemoryLog
@@ -19,6 +18,7 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.protocol.requests import refusal
 from kgroup.protocol.streams_records import TopicInfo
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints

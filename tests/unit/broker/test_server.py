@@ -24,6 +24,7 @@ from kgroup.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kgroup.protocol.requests import refusal
 from kgroup.runtime.cluster import Cluster
 from tests.broker_script import Script
 from tests.unit.broker.brokers import connected, serving, until
@@ -123,9 +124,7 @@ def test_a_script_answers_in_place_of_a_handler() -> None:
             beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
             script.answer(
                 HeartbeatRequest.API,
-                lambda call: server.dispatcher.apis[call.body.API].refuse(
-                    call.body, ErrorCode.REBALANCE_IN_PROGRESS, None
-                ),
+                lambda call: refusal(call.body, ErrorCode.REBALANCE_IN_PROGRESS),
                 times=1,
             )
             codes = [(await client.call(beat)).error_code for _ in range(2)]  # type: ignore[attr-defined]

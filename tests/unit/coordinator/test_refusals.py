@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kgroup.coordinator.coordinator import HANDLERS
-from kgroup.coordinator.refusals import refusal
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import (
@@ -30,6 +29,7 @@ from kgroup.protocol.messages import (
     sync_group,
     txn_offset_commit,
 )
+from kgroup.protocol.requests import refusal
 
 CODE = ErrorCode.NOT_COORDINATOR
 PLACE = offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)

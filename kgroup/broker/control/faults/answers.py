@@ -7,28 +7,15 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from kgroup.broker.call import Answer, AnyCall, NoResponse
-from kgroup.broker.control.faults.sites import (
-    FETCH,
-    OFFSET_FETCH,
-    PRODUCE,
-    At,
-    Site,
-    refused_entries,
-    shape_of,
-)
+from kgroup.broker.control.faults.sites import At, Site, entries_at, merged, only
 from kgroup.broker.dispatch import AnyApi
-from kgroup.broker.rights.rule import Entry
 from kgroup.errors import ErrorCode
+from kgroup.protocol.anatomy import Entry
 from kgroup.protocol.codec import Message
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import ANATOMY, refusal, refusal_of_entries
 
 Handle: TypeAlias = Callable[[AnyCall], Answer]
-_TIMED_OUT = frozenset({ErrorCode.REQUEST_TIMED_OUT})
-_APPENDED = _TIMED_OUT | {ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
-DONE_BEFORE: Mapping[int, Collection[ErrorCode]] = {
-    **dict.fromkeys((PRODUCE, 27), _APPENDED),
-    **dict.fromkeys((8, 19, 20, 21, 28, 30, 31, 33, 37, 42, 43, 44, 45, 51, 57), _TIMED_OUT),
-}
-"""The errors that a broker may answer with after the work was done (as in kfake): there, it is done."""
 
 
 def failing(
@@ -43,11 +30,11 @@ def failing(
 
     A failed entry does not reach the handler, except for errors that stand for work done.
     """
-    if api.key == FETCH:
+    if api.key == ApiKey.FETCH:
         call.failing = {(s.topic, s.partition or 0): codes[s.at] for s in sites if s.at in codes}
         return handle(call)
     answer = _answer(handle, api, call, sites, codes, entries)
-    if api.key == PRODUCE and not call.body.acks and answer is not None:
+    if api.key == ApiKey.PRODUCE and not call.body.acks and answer is not None:
         return NoResponse.CLOSE_CONNECTION
     return answer
 
@@ -60,32 +47,27 @@ def _answer(
     codes: Mapping[At, ErrorCode],
     entries: bool,
 ) -> Answer:
-    body, shape = call.body, shape_of(api.key, call.version)
-    skipped = {at for at, code in codes.items() if code not in DONE_BEFORE.get(api.key, ())}
+    body, array = call.body, entries_at(api.key, call.version)
+    skipped = {at for at, code in codes.items() if code not in ANATOMY[api.key].late}
     nothing_left = len(skipped) == len(sites)
     first = next(iter(codes.values()))
-    if shape is None or (nothing_left and not entries and set(codes.values()) == {first}):
-        return (
-            api.refuse(body, first, None)
-            if skipped
-            else _finished(handle, call, lambda _: api.refuse(body, first, None))
-        )
-    if api.key == OFFSET_FETCH and body.groups:
+    if array is None or (nothing_left and not entries and set(codes.values()) == {first}):
+        return refusal(body, first) if skipped else _finished(handle, call, lambda _: refusal(body, first))
+    if api.key == ApiKey.OFFSET_FETCH and body.groups:
         return _finished(handle, call, lambda answer: _offsets(answer, body, codes))
 
     def failed(code: ErrorCode) -> Entry:
-        part = shape.only(body, [at for at, each in codes.items() if each is code])
-        return refused_entries(part, code) or api.refuse(part, code, None)
+        return refusal_of_entries(only(array, body, [at for at, each in codes.items() if each is code]), code)
 
     def finish(answer: Entry) -> Message:
         for code in dict.fromkeys(codes.values()):
-            answer = shape.merged(answer, failed(code))
-        merged: Message = answer
-        return merged
+            answer = merged(array, answer, failed(code))
+        made: Message = answer
+        return made
 
     if nothing_left:
         return finish(failed(first))
-    served = shape.only(body, [site.at for site in sites if site.at not in skipped]) if skipped else body
+    served = only(array, body, [site.at for site in sites if site.at not in skipped]) if skipped else body
     return _finished(handle, call, finish, served)
 
 
@@ -132,5 +114,5 @@ def _offsets(answer: Entry, body: Entry, codes: Mapping[At, ErrorCode]) -> Messa
             for topic in found.topics
         )
         groups.append(replace(found, topics=topics))
-    merged: Message = replace(answer, groups=tuple(groups))
-    return merged
+    made: Message = replace(answer, groups=tuple(groups))
+    return made

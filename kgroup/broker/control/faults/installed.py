@@ -10,16 +10,15 @@ from typing import NamedTuple
 from kgroup.broker.call import AnyCall
 from kgroup.broker.control.faults.failing_log import FailingLog
 from kgroup.broker.control.faults.rules import Rule
-from kgroup.broker.control.faults.sites import FIND_COORDINATOR, METADATA, At, Site
+from kgroup.broker.control.faults.sites import At, Site
 from kgroup.broker.control.faults.stale import Snapshot
 from kgroup.broker.control.nodes import of_nodes
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol import registry
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import ANATOMY
 from kgroup.runtime.cluster import Cluster
-
-_TOP_LEVEL_ONLY = frozenset({16, 17, 18, 36, 60, 66, 71, 72})
-"""Requests with nothing to select (kfake): a rule without selectors fails the answer's own error code."""
 
 
 class Hit(NamedTuple):
@@ -53,7 +52,7 @@ class Installed:
             and (not rule.nodes or call.node in rule.nodes)
             and rule.client in ("", call.client_id)
             and not rule.append_fails
-            and (self.stale is None or call.body.API in (METADATA, FIND_COORDINATOR))
+            and (self.stale is None or call.body.API in (ApiKey.METADATA, ApiKey.FIND_COORDINATOR))
         )
 
     def spend(self, hit: Hit) -> None:
@@ -174,7 +173,7 @@ class Faults:
         for each in taken:
             rule, code = each.rule, each.rule.code
             # The answer's own code fails if a rule is about that, or if nothing else can be selected.
-            about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
+            about = rule.top_level or ANATOMY[call.body.API].top_level
             if code is not None and about and rule.matches(whole) and carries_code(call, code):
                 each.spend(hit)
                 charged.add(id(each))
@@ -183,7 +182,7 @@ class Faults:
         if verdict.top_level is None:
             for site in found:
                 loads = False
-                if self.loading and site.group is not None and call.body.API != FIND_COORDINATOR:
+                if self.loading and site.group is not None and call.body.API != ApiKey.FIND_COORDINATOR:
                     partition = offsets_partition_of(site.group, len(self._cluster.shards))
                     leads = self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
                     loads = leads and partition in self.loading

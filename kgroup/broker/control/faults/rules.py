@@ -10,16 +10,15 @@ from difflib import get_close_matches
 from uuid import UUID
 
 from kgroup.broker.control.faults.sites import (
-    FIND_COORDINATOR,
-    METADATA,
     SELECTORS,
     Site,
     selectors_of,
 )
-from kgroup.broker.rights.rule import Entry
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol import registry
+from kgroup.protocol.anatomy import Entry
+from kgroup.protocol.registry import ApiKey
 
 UNLIMITED = -1
 FIRST_NAMES = {"NOT_LEADER_FOR_PARTITION": ErrorCode.NOT_LEADER_OR_FOLLOWER}
@@ -141,7 +140,7 @@ class Rule:
             self._check_appends(named)
         for name in self.keys:
             key = key_of(name)
-            if self.stale and key not in (METADATA, FIND_COORDINATOR):
+            if self.stale and key not in (ApiKey.METADATA, ApiKey.FIND_COORDINATOR):
                 raise ConfigError(
                     f"{registry.name_of(key)} has no stale answer", "Metadata and FindCoordinator have"
                 )

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kgroup.broker.call import AnyCall
 from kgroup.broker.handlers.coordinators import GROUP
-from kgroup.broker.rights.rule import Entry
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
+from kgroup.protocol.anatomy import Entry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorResponse
 from kgroup.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from kgroup.broker.control.faults.rules import Rule
 from kgroup.broker.control.port.operations import FLAG, NUMBER, OPERATIONS, RULES, TEXT, Operation
-from kgroup.broker.rights.rule import Entry
+from kgroup.protocol.anatomy import Entry
 
 ERRORS = {
     "400": "The request is invalid; `hint` says what would be valid.",
