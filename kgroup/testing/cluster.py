@@ -244,7 +244,7 @@ def _users(users: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iterator[Acl]:
-    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
+    from kgroup.security.acl_specs import Resources, Terms, new_acls
 
     if user not in users:
         raise ConfigError(f"acls names {user!r}, who is not in users", f"users has {', '.join(users)}")

@@ -13,12 +13,12 @@ from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
-from kgroup.cli.inputs.acl_specs import Resources, Terms, filters, new_acls
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.security.acl_specs import Resources, Terms, filters, new_acls
 
 if TYPE_CHECKING:
     from kgroup.admin.acls import ListedAcl
