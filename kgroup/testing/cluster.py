@@ -133,6 +133,8 @@ class Cluster(Verbs):
 
     def start(self) -> Self:
         """Start the brokers and create the topics; entering does this. ConfigError if they already run."""
+        from kgroup.admin.acls import Acls
+
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
         from kgroup.broker.control.presence import OWN_CLIENT
@@ -169,7 +171,7 @@ class Cluster(Verbs):
                 self.create_topic(name, partitions, replicas=replicas)
             if self._acls:
                 with self.admin() as admin:
-                    admin.acls.add(self._acls)
+                    Acls(admin).add(self._acls)
         except BaseException:
             self.stop()
             raise

@@ -269,9 +269,11 @@ class Verbs(Kafka):
     @checked
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
         """Return the groups with an event at that time or later, also deleted ones and those with none."""
+        from kgroup.admin.read.history import story_of
+
         listed = [group.group_id for group in self.groups()]
         with self.admin() as admin:
-            events = admin.history().events
+            events = story_of(admin).events
         recorded = {event.group for event in events}
         changed = [event.group for event in events if event.group and event.last_ms >= since_ms]
         return tuple(dict.fromkeys([*changed, *(group for group in listed if group not in recorded)]))

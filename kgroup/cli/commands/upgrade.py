@@ -76,6 +76,8 @@ def plan(
     when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
     groups) are excluded and named.
     """
+    from kgroup.admin.migrate.static import plan_static
+
     question = Question(
         group or (), all_groups, topic, contexts, pattern or (), read_log, html, waves, wave_size
     )
@@ -84,7 +86,7 @@ def plan(
         if one is None or pattern:
             raise ConfigError("--static is about one group", "name that group alone")
         with open_admin(env, stop_after_s=limit_of_many(env) if read_log else None) as admin:
-            return show(env, planned(admin.plan_static(one, read_log=read_log), identity(admin, env)))
+            return show(env, planned(plan_static(admin, one, read_log=read_log), identity(admin, env)))
     if one is not None:
         return show_plan(env, one, "upgrade", pattern, read_log)
     return plan_fleet(env, question)

@@ -22,7 +22,7 @@ from kgroup.history.fold.view import EPOCHS
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.removals import Today
     from kgroup.history.replay import At, Coverage, Reader, Story
@@ -54,7 +54,7 @@ class Source:
 
     logs: "list[OffsetsLog]"
     topic_names: dict[bytes, str]
-    admin: "Admin | None" = None
+    admin: "ClusterView | None" = None
     cluster: Document | None = None
     sizes: list[int] = field(default_factory=list)
     env: Env | None = None
@@ -219,6 +219,7 @@ def opened(
         sizes = [log.size for log in logs]
         yield Source(found, named, sizes=sizes, env=env, state=[*state_logs_of(look)])
         return
+    from kgroup.admin.read.today import today
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
     with open_admin(env, stop_after_s=limit_of_many(env) if ends_s is None else ends_s) as admin:
@@ -233,7 +234,7 @@ def opened(
             admin,
             identity(admin, env),
             env=env,
-            today=admin.today(next(iter(topic.leaders.values()), None)),
+            today=today(admin, next(iter(topic.leaders.values()), None)),
             partitions=len(topic.partitions),
         )
 

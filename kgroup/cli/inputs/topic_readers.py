@@ -10,21 +10,25 @@ from kgroup.admin.refusals import item_error
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
 
 def reading(
-    admin: "Admin", listing: Listing, topic: str | None, static_only: bool
+    admin: "ClusterView", listing: Listing, topic: str | None, static_only: bool
 ) -> "tuple[Listing, Answers[GroupDescription]]":
     """Return the groups that read `topic`, or have static members, and all groups as described.
 
     Groups for which this is unknown become errors.
     """
+    from kgroup.admin.read.describe import groups_only
+    from kgroup.admin.read.share_offsets import topics_stored
+    from kgroup.admin.read.visibility import may_not_see
+
     ids = [group.group_id for group in listing.groups]
-    described = admin.groups(ids)
+    described = groups_only(admin, ids)
     share = {name for name, found in described.items() if getattr(found, "type", None) == SHARE}
-    offsets = admin.topics_stored(ids, share) if topic is not None else {}
-    unread = () if topic is None else admin.may_not_see(topic)
+    offsets = topics_stored(admin, ids, share) if topic is not None else {}
+    unread = () if topic is None else may_not_see(admin, topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
         stored = offsets.get(group_id, frozenset())

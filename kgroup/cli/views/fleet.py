@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
+from kgroup.admin.migrate.fleet import plan_fleet
 from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.listing import list_groups
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
@@ -23,7 +25,7 @@ from kgroup.domain import Document, count_of, first_of, grouped
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut
 
 _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
@@ -104,11 +106,11 @@ def _within(context: str | None, error: ItemError) -> ItemError:
     return error if context is None else replace(error, message=f"context {context}: {error.message}")
 
 
-def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
+def _planned(admin: "ClusterView", question: Question, context: str | None) -> Planned:
     if question.topic is None:
         named = every(admin) if question.all_groups else expand(admin, question.groups)
     else:
-        listing = admin.list_groups()
+        listing = list_groups(admin)
         absent: set[str] = set()
         if question.groups:
             wanted = set(expand(admin, question.groups).groups)
@@ -116,7 +118,7 @@ def _planned(admin: "Admin", question: Question, context: str | None) -> Planned
             absent = wanted - {group.group_id for group in listing.groups}
         listing, _ = reading(admin, listing, question.topic, False)
         named = Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
-    fleet = admin.plan_fleet(named.groups, patterns=question.patterns, read_log=question.read_log)
+    fleet = plan_fleet(admin, named.groups, patterns=question.patterns, read_log=question.read_log)
     return Planned(context, fleet, named.unseen)
 
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.listing import list_groups
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
@@ -188,7 +190,7 @@ def _compare(
             # Groups selected by id are requested by name, so no list has to be complete for them.
             if selection.names is None:
                 assert source.admin is not None
-                listing, wanted = source.admin.list_groups(), selection.wanted
+                listing, wanted = list_groups(source.admin), selection.wanted
                 listed = {g.group_id for g in listing.groups if wanted is None or wanted(g.group_id)}
                 found.unseen = listing.errors
             asked = states.keys() | listed
@@ -254,7 +256,7 @@ def _compared(
     from kgroup.history.verify import Difference
 
     assert source.admin is not None
-    described = source.admin.describe(sorted(names))
+    described = describe(source.admin, sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
     refused = {error.item: error for error in described.errors}
     found: dict[str, Verdict] = {}

@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass
 from glob import escape
 from typing import TYPE_CHECKING, Any
 
+from kgroup.admin.migrate.evidence import gather_all
+from kgroup.admin.migrate.fleet import plan_fleet
 from kgroup.admin.migrate.rehearse import Rehearsed, rehearse_copy
 from kgroup.admin.migrate.stage import copies_of, no_records
 from kgroup.admin.models import CLASSIC, CONSUMER, ItemError, TopicDescription
 from kgroup.admin.refusals import is_gone, item_error
+from kgroup.admin.topics import topics
 from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import every, expand, is_glob
@@ -189,7 +192,7 @@ def _planned(source: Source, wanted: Wanted) -> _Plans:
         story = source.replay(Selection(patterns=tuple(wanted.names)))
         return _Plans([state.group_id for _, state in story.states if state.kind in (CLASSIC, CONSUMER)], {})
     named = every(source.admin) if wanted.all_groups else expand(source.admin, wanted.names)
-    fleet = source.admin.plan_fleet(named.groups)
+    fleet = plan_fleet(source.admin, named.groups)
     verdicts = {row.group_id: row.verdict for row in fleet.rows}
     return _Plans(list(verdicts), verdicts, fleet.left_out, (*fleet.errors, *named.unseen))
 
@@ -247,7 +250,7 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
     """
     assert source.admin is not None
     known: Answers[Mapping[str, str]] = {}
-    for group_id, found in source.admin.evidence_each(groups).items():
+    for group_id, found in gather_all(source.admin, groups).items():
         if isinstance(found, KgroupError):
             known[group_id] = found
         elif found.settings is not None:
@@ -258,7 +261,7 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
                 f"no rehearsal without the coordinator's settings: {found.settings_error}",
                 hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
             )
-    counts = {topic.name: len(topic.partitions) for topic in source.admin.topics()}
+    counts = {topic.name: len(topic.partitions) for topic in topics(source.admin)}
     # The topics that the groups' records name: subscribed, owned or committed.
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
@@ -267,11 +270,11 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
     logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
     named: dict[str, set[str]] = {}
     for _, state in replay(logs, topic_names=source.topic_names, names=list(groups)).states:
-        topics = named.setdefault(state.group_id, {place.topic for place in state.offsets})
+        read = named.setdefault(state.group_id, {place.topic for place in state.offsets})
         for member in state.view().members.values():
-            topics |= {place.topic for place in member.holds} | set(member.topics)
+            read |= {place.topic for place in member.holds} | set(member.topics)
     unseen = set().union(*named.values()) - counts.keys()
-    for name, topic in source.admin.find_topics(unseen).items():
+    for name, topic in source.admin.topics(unseen).items():
         if isinstance(topic, TopicDescription):
             counts[name] = len(topic.partitions)
         elif not is_gone(topic):
@@ -280,7 +283,7 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
                 f"no rehearsal without the partitions of {name}, which the group reads: {topic.message}",
                 hint=topic.hint,
             )
-            known |= {group_id: hidden for group_id, topics in named.items() if name in topics}
+            known |= {group_id: hidden for group_id, read in named.items() if name in read}
     for name in counts.keys() - set(source.topic_names.values()):
         source.topic_names[_made_up(name)] = name
     return known, counts
