@@ -14,7 +14,7 @@ from tests.cli.conftest import Kgroup, Ran
 from tests.cli.live import Client
 from tests.cli.logs import delete_topic
 
-DESCRIBE, LIST_GROUPS = (f"kgroup.cli.views.history_verdict.{name}" for name in ("describe", "list_groups"))
+DESCRIBE, LIST_GROUPS = (f"kgroup.admin.read.verifying.{name}" for name in ("describe", "list_groups"))
 
 SEEN, DARK = "verdict-seen", "verdict-dark"
 
@@ -91,7 +91,7 @@ def test_a_group_the_cluster_does_not_know_differs(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describing(monkeypatch, ItemError(DARK, "GROUP_ID_NOT_FOUND", "there is none"))
-    monkeypatch.setattr("kgroup.cli.views.history_verdict._POLL_S", 0)
+    monkeypatch.setattr("kgroup.admin.read.verifying._POLL_S", 0)
     ran = on_cluster(*VERIFY, DARK)
     assert verdicts(ran) == {DARK: "differs"} and ran.code == 8
 

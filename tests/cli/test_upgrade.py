@@ -12,10 +12,10 @@ from kgroup.admin.journal import Journal
 from kgroup.admin.migrate.execute import convert_empty
 from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.migrate.rehearse import rehearse
+from kgroup.admin.migrate.rehearse_groups import _of_cluster
 from kgroup.admin.read.describe import describe
+from kgroup.admin.read.source import Source
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.inputs.history import Source
-from kgroup.cli.views.rehearsal import _of_cluster
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic

@@ -136,7 +136,7 @@ def command(
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         found = None
         if topic is not None or static_only:
-            from kgroup.cli.inputs.topic_readers import reading
+            from kgroup.admin.read.topic_readers import reading
 
             listing, found = reading(admin, listing, topic, static_only)
             if topic is not None and not listing.groups:

@@ -11,12 +11,12 @@ from kgroup.admin.migrate.fleet import plan_fleet
 from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.listing import list_groups
+from kgroup.admin.read.topic_readers import reading
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
-from kgroup.cli.inputs.topic_readers import reading
 from kgroup.cli.output.pages import filled, write_file, write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
