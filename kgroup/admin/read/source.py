@@ -6,19 +6,19 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.today import today
 from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.deliveries import DeliveryReader, add_deliveries
 from kgroup.history.fold.folding import Extras
 from kgroup.history.fold.removals import Today
 from kgroup.history.replay import At, Coverage, Reader, Story, replay
-from kgroup.history.sources.chunks import Progress
-from kgroup.history.sources.live import LiveLog, LiveTopic
-from kgroup.history.sources.logs import OffsetsLog
+
+if TYPE_CHECKING:
+    from kgroup.admin.discovery import ClusterView
+    from kgroup.history.sources.chunks import Progress
+    from kgroup.history.sources.logs import OffsetsLog
 
 _MAX_JOBS = 4
 """Processes that decode; each takes a hundred megabytes or so."""
@@ -115,6 +115,8 @@ class Source:
         A group's partition is unknown, so all are returned; none where the topic does not exist yet, and
         where `state_failure` says why it could not be opened.
         """
+        from kgroup.history.sources.live import LiveLog, LiveTopic
+
         if self.state or self.admin is None:
             return self.state
         self.state_failure = None
@@ -154,6 +156,8 @@ class Source:
 
     def try_again(self) -> None:
         """Retry the brokers that did not answer the last time."""
+        from kgroup.history.sources.live import LiveLog
+
         for log in (*self.logs, *self.state):
             if isinstance(log, LiveLog):
                 log.topic.try_again()
@@ -173,6 +177,9 @@ class Source:
 
 def source_of(cluster: ClusterView, names: Iterable[str] | None = None) -> Source:
     """Return the logs of a cluster: of the partitions that these groups live in, or of all."""
+    from kgroup.admin.read.today import today
+    from kgroup.history.sources.live import LiveLog, LiveTopic
+
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
     wanted = topic.partitions
     if names is not None:
