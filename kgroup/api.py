@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     ChangeStatus,
     Execution,
@@ -104,9 +104,10 @@ class Kafka:
         journal: Path | None = None,
         client_id: str = "kgroup",
     ) -> None:
-        from kgroup.admin.change.journal import Journal
+        from kgroup.admin.journal import Journal
         from kgroup.client.properties.given import Given
         from kgroup.client.properties.security import security_of
+        from kgroup.client.retry import Retry
         from kgroup.client.transport import SocketTransport
 
         given = Given(properties or {})
@@ -115,9 +116,9 @@ class Kafka:
         )
         self._bootstrap = bootstrap
         self._one_at_a_time = threading.RLock()
-        self._admin: Admin | None = Admin(
+        self._admin: ClusterView | None = ClusterView(
             SocketTransport(settings),
-            timeout_s=timeout_s,
+            Retry(timeout_s=timeout_s),
             journal=Journal(journal) if journal else None,
             now_ms=self._now_ms,
         )
@@ -141,8 +142,8 @@ class Kafka:
         self.close()
 
     @contextmanager
-    def admin(self) -> Iterator[Admin]:
-        """Lend the command line's whole interface, which may change between versions, to one thread."""
+    def admin(self) -> Iterator[ClusterView]:
+        """Lend the session that functions of `kgroup.admin` take, which may change, to one thread."""
         with self._one_at_a_time:
             if self._admin is None:
                 raise ConfigError("the cluster does not run, or was closed", "use it inside its with block")
@@ -150,8 +151,10 @@ class Kafka:
 
     def groups(self) -> tuple[GroupListing, ...]:
         """Return the groups of all brokers, by id; raise Incomplete where some may be hidden."""
+        from kgroup.admin.read.listing import list_groups
+
         with self.admin() as admin:
-            listing = admin.list_groups()
+            listing = list_groups(admin)
         _refuse_gaps(listing.errors, listing.groups)
         return listing.groups
 
@@ -161,8 +164,10 @@ class Kafka:
 
         A value that no broker reported is None, and `errors` says why.
         """
+        from kgroup.admin.read.describe import describe
+
         with self.admin() as admin:
-            found = admin.describe([group])
+            found = describe(admin, [group])
         return _the_one(found.groups, found.errors)
 
     @checked
@@ -171,15 +176,19 @@ class Kafka:
 
         A total is None where any part is unknown, and `errors` says why.
         """
+        from kgroup.admin.read.lag_report import measure
+
         with self.admin() as admin:
-            found = admin.lag([group], times=times)
+            found = measure(admin, [group], times=times)
         return _the_one(found.groups, found.errors)
 
     @checked
     def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
         """Return a group's faults, worst first, and what could not be checked; raise GroupNotFound."""
+        from kgroup.admin.diagnose.doctor import examine_all
+
         with self.admin() as admin:
-            found = admin.examine([group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
+            found = examine_all(admin, [group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
         return _the_one(found.checkups, found.errors)
 
     @checked
@@ -189,8 +198,10 @@ class Kafka:
         An event `log-compacted` marks missing history. Raise BrokerRefused where `__consumer_offsets` may not
         be read, Incomplete where a part of it is damaged; both also before a cluster's first group.
         """
+        from kgroup.admin.read.history import story_of
+
         with self.admin() as admin:
-            story = admin.history(group)
+            story = story_of(admin, group)
         damage = tuple(ItemError(bad.source, bad.code, str(bad)) for bad in story.bad)
         _refuse_gaps(damage, tuple(story.events))
         return tuple(story.events)
@@ -209,8 +220,10 @@ class Kafka:
         Raise TimedOut with the last state seen and the group's last events; ConfigError for another
         condition.
         """
+        from kgroup.admin.read.conditions import wait_for
+
         with self.admin() as admin:
-            ended, errors = admin.wait_for([group], Condition.parse(condition), timeout_s)
+            ended, errors = wait_for(admin, [group], Condition.parse(condition), timeout_s)
         for waited in ended:
             if waited.held:
                 return waited
@@ -223,8 +236,10 @@ class Kafka:
 
     def topics(self) -> tuple[TopicDescription, ...]:
         """Return the topics by name, internal ones too; raise Incomplete where some may be hidden."""
+        from kgroup.admin.topics import list_topics
+
         with self.admin() as admin:
-            found, errors = admin.list_topics()
+            found, errors = list_topics(admin)
         _refuse_gaps(errors, found)
         return found
 
@@ -241,11 +256,13 @@ class Kafka:
 
         Brokers before Kafka 2.4 need both numbers.
         """
+        from kgroup.admin.topics import create_topic
+
         for what, number in (("partitions", partitions), ("replicas", replicas)):
             if abs(number) > INT32_MAX:
                 raise ConfigError(f"{what} is {number}", f"{INT32_MAX} is the most that a request can carry")
         with self.admin() as admin:
-            return admin.create_topic(name, partitions, replicas, settings)
+            return create_topic(admin, name, partitions, replicas, settings)
 
     @checked
     def produce(
@@ -255,15 +272,19 @@ class Kafka:
 
         Without `partition` they go to the topic's partitions in turn, ignoring keys.
         """
+        from kgroup.admin.topic_records import produce
+
         made = [_record(each) for each in records]
         with self.admin() as admin:
-            return admin.produce(topic, made, partition)
+            return produce(admin, topic, made, partition)
 
     @checked
     def read(self, topic: str, *, partition: int | None = None) -> tuple[Record, ...]:
         """Return the records that a topic has now, by partition and offset; only committed ones."""
+        from kgroup.admin.topic_records import read
+
         with self.admin() as admin:
-            return admin.read(topic, partition)
+            return read(admin, topic, partition)
 
     @checked
     def remove_members(
@@ -279,11 +300,11 @@ class Kafka:
 
         Raise SafetyRefused where no member is named, or the group changed meanwhile.
         """
-        from kgroup.admin.change.remove_members import Selection
+        from kgroup.admin.change.remove_members import Selection, execute_removal, plan_removal
 
         selection = Selection(tuple(instance_ids), tuple(member_ids), all=everybody)
         with self.admin() as admin:
-            done = admin.execute(admin.plan_remove_members(group, selection, reason))
+            done = execute_removal(admin, plan_removal(admin, group, selection, reason))
         failed = (
             ItemError(each.instance_id or each.member_id or "", each.error_code or "FAILED", each.effect)
             for each in done.items
@@ -300,11 +321,12 @@ class Kafka:
 
         An offset outside of the log is moved to its nearer end. Raise Incomplete where one was not moved.
         """
-        from kgroup.admin.change.reset import FROM_FILE, Scope, Spec
+        from kgroup.admin.change.offset_changes import execute_offsets
+        from kgroup.admin.change.reset import FROM_FILE, Scope, Spec, plan_reset
 
         with self.admin() as admin:
             spec = Spec(FROM_FILE, rows={group: offsets})
-            done = admin.execute_offsets(admin.plan_reset_offsets([group], spec, Scope(), reason))
+            done = execute_offsets(admin, plan_reset(admin, [group], spec, Scope(), reason))
         failed = (
             ItemError(
                 str(each.tp), each.error_code or "FAILED", each.effect or f"{each.result} {each.error_code}"
@@ -318,8 +340,10 @@ class Kafka:
     @checked
     def delete_group(self, group: str, *, reason: str | None = None) -> None:
         """Delete a group without members, and record it; raise GroupNotFound or BrokerRefused."""
+        from kgroup.admin.change.delete import delete_groups
+
         with self.admin() as admin:
-            (item,) = admin.delete_groups([group], reason).items
+            (item,) = delete_groups(admin, [group], reason).items
         if item.result not in DONE:
             raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
 

@@ -3,12 +3,14 @@
 Coordinators are cached until a broker denies the role or stops answering.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.refusals import check, refused
@@ -20,6 +22,9 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kgroup.protocol.transport import Transport
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
+
+if TYPE_CHECKING:
+    from kgroup.admin.journal import Change, Journal
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -47,13 +52,19 @@ class Ask(Protocol):
 
 
 class ClusterView:
-    """One cluster behind a transport, with what is cached about it.
+    """One cluster behind a transport, for one thread at a time, with what is cached about it.
 
-    `now_ms` is its time where that is known; without it this machine's is used, whose clock may be wrong.
+    Every function of `kgroup.admin` takes one; `retry` bounds each in time. `now_ms` is the cluster's
+    time where that is known: ages are measured against it, and records written have it; without it this
+    machine's is used, whose clock may be wrong. Changes are recorded in `journal`, by default the user's.
     """
 
     def __init__(
-        self, transport: Transport, retry: Retry | None = None, now_ms: Callable[[], int] | None = None
+        self,
+        transport: Transport,
+        retry: Retry | None = None,
+        now_ms: Callable[[], int] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.transport = transport
         self.now_ms = now_ms or machine_ms
@@ -63,6 +74,28 @@ class ClusterView:
         """The type each group was last listed with: a hint which request describes it."""
         self._coordinators: dict[str, Node] = {}
         self._cluster_id: str | None = None
+        self._journal = journal
+
+    @property
+    def journal(self) -> Journal:
+        """Where changes of this cluster are recorded."""
+        if self._journal is None:
+            from kgroup.admin.journal import Journal
+
+            self._journal = Journal.default()
+        return self._journal
+
+    def change(
+        self,
+        command: str,
+        plan: Mapping[str, object],
+        before: Mapping[str, object],
+        items: Sequence[Mapping[str, object]] = ({},),
+    ) -> AbstractContextManager[Change]:
+        """Record a change around its requests, and who makes it (`Journal.change`)."""
+        from kgroup.admin.journal import actor
+
+        return self.journal.change(command, self.cluster_id(), {"actor": actor(), **plan}, before, items)
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
         """Return the id from the metadata, requested (if at all) only until an answer has reported it."""

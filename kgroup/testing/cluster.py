@@ -133,6 +133,8 @@ class Cluster(Verbs):
 
     def start(self) -> Self:
         """Start the brokers and create the topics; entering does this. ConfigError if they already run."""
+        from kgroup.admin.acls import Acls
+
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
         from kgroup.broker.control.presence import OWN_CLIENT
@@ -169,7 +171,7 @@ class Cluster(Verbs):
                 self.create_topic(name, partitions, replicas=replicas)
             if self._acls:
                 with self.admin() as admin:
-                    admin.acls.add(self._acls)
+                    Acls(admin).add(self._acls)
         except BaseException:
             self.stop()
             raise
@@ -244,7 +246,7 @@ def _users(users: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iterator[Acl]:
-    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
+    from kgroup.security.acl_specs import Resources, Terms, new_acls
 
     if user not in users:
         raise ConfigError(f"acls names {user!r}, who is not in users", f"users has {', '.join(users)}")

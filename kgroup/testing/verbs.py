@@ -12,10 +12,10 @@ from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
 from kgroup.arguments import checked
 from kgroup.domain import count_of
-from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
+    from kgroup.broker.control.control import Control
     from kgroup.history.fold.events import Event
     from kgroup.scenario.playing.play import Play
     from kgroup.testing.faults import Fault
@@ -60,6 +60,10 @@ class Verbs(Kafka):
     def _running(self) -> Serving:
         raise NotImplementedError
 
+    def _do(self, verb: Callable[[Control], T]) -> T:
+        serving = self._running()
+        return serving.do(lambda: verb(serving.control))
+
     def _now_ms(self) -> int:
         return self.now_ms()
 
@@ -82,15 +86,12 @@ class Verbs(Kafka):
         `patience`, in real time, for what a rebalance waits for; "silent" lets all sessions expire.
         """
         serving = self._running()
-        by_ms, patience_s = int(_seconds(by) * 1000), _seconds(patience)
-        keep = others == "kept"
-        return serving.call(serving.control.advance(by_ms, keep=keep, patience_s=patience_s))
+        return serving.call(serving.control.advance(by, others, patience))["now_ms"]
 
     @checked
     def expire(self, member: str, *, group: str | None = None) -> str:
         """Expire a member's session now, without moving time; return its member id."""
-        serving = self._running()
-        return serving.do(lambda: serving.control.expire(member, group)).member_id
+        return self._do(lambda control: control.expire(member, group))["member"]
 
     @checked
     def freeze(self, member: str, *, group: str | None = None) -> str:
@@ -98,14 +99,12 @@ class Verbs(Kafka):
 
         As if its process had been stopped: what it sends waits for `thaw`. It still receives records.
         """
-        serving = self._running()
-        return serving.do(lambda: serving.control.freeze(member, group)).member_id
+        return self._do(lambda control: control.freeze(member, group))["member"]
 
     @checked
     def thaw(self, member: str, *, group: str | None = None) -> str:
         """Serve a frozen member again, first what it has sent meanwhile; return its member id."""
-        serving = self._running()
-        return serving.do(lambda: serving.control.thaw(member, group)).member_id
+        return self._do(lambda control: control.thaw(member, group))["member"]
 
     @checked
     def fault(self, *rules: Mapping[str, object], must_fire: bool = False, **rule: Unpack[Fields]) -> Fault:
@@ -148,32 +147,27 @@ class Verbs(Kafka):
 
         Partitions without another replica have no leader until `start_broker`.
         """
-        serving = self._running()
-        serving.do(lambda: serving.control.brokers.stop(node))
+        self._do(lambda control: control.brokers.stop(node))
 
     @checked
     def start_broker(self, node: int) -> None:
         """Start a broker again, at its address; leaders stay where they are by now."""
-        serving = self._running()
-        serving.do(lambda: serving.control.brokers.start(node))
+        self._do(lambda control: control.brokers.start(node))
 
     @checked
     def freeze_broker(self, node: int) -> None:
         """Answer nothing that is sent to a broker, as if its process were stopped; deadlines go on."""
-        serving = self._running()
-        serving.do(lambda: serving.control.brokers.freeze(node))
+        self._do(lambda control: control.brokers.freeze(node))
 
     @checked
     def thaw_broker(self, node: int) -> None:
         """Answer what was sent to a frozen broker meanwhile, and what is sent from now on."""
-        serving = self._running()
-        serving.do(lambda: serving.control.brokers.thaw(node))
+        self._do(lambda control: control.brokers.thaw(node))
 
     @checked
     def move(self, topic: str, partition: int, node: int) -> None:
         """Make a broker the leader of a partition, in a new epoch."""
-        serving = self._running()
-        serving.do(lambda: serving.control.brokers.move(topic, partition, node))
+        self._do(lambda control: control.brokers.move(topic, partition, node))
 
     @checked
     def move_coordinator(
@@ -184,9 +178,7 @@ class Verbs(Kafka):
         For `loading`, in the brokers' time, it answers COORDINATOR_LOAD_IN_PROGRESS. Other groups of the same
         partition of __consumer_offsets move with it, and all their sessions begin again.
         """
-        serving = self._running()
-        loading_ms = int(_seconds(loading) * 1000)
-        return serving.do(lambda: serving.control.brokers.move_coordinator(group, node, loading_ms))
+        return self._do(lambda control: control.brokers.move_coordinator(group, node, loading))["node"]
 
     @checked
     def until_stable(
@@ -269,17 +261,11 @@ class Verbs(Kafka):
     @checked
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
         """Return the groups with an event at that time or later, also deleted ones and those with none."""
+        from kgroup.admin.read.history import story_of
+
         listed = [group.group_id for group in self.groups()]
         with self.admin() as admin:
-            events = admin.history().events
+            events = story_of(admin).events
         recorded = {event.group for event in events}
         changed = [event.group for event in events if event.group and event.last_ms >= since_ms]
         return tuple(dict.fromkeys([*changed, *(group for group in listed if group not in recorded)]))
-
-
-def _seconds(duration: str | timedelta) -> float:
-    if isinstance(duration, str):
-        return parse_duration(duration)
-    if duration < timedelta():
-        raise ConfigError(f"{duration} is not a duration", "time only goes forward")
-    return duration.total_seconds()

@@ -1,5 +1,6 @@
 """What a group has committed, for comparing before and after."""
 
+from kgroup.admin.change.offset_plans import look
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -9,7 +10,7 @@ from kgroup.protocol.messages.offset_commit import (
 
 def committed(client, group):
     """Offset, leader epoch and metadata by topic and partition."""
-    found = client.admin.look([group])[group]
+    found = look(client.admin, [group])[group]
     assert found.error is None
     return {
         (p.topic, p.partition): (at.offset, at.leader_epoch, at.metadata) for p, at in found.committed.items()

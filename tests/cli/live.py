@@ -4,7 +4,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.describe import describe
+from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition, uuid_text
@@ -67,14 +69,14 @@ class Client:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
-        self.admin = Admin(self.transport)
+        self.admin = ClusterView(self.transport)
         self._beats: dict[tuple[str, str | None], HeartbeatRequest] = {}
 
     def close(self) -> None:
         self.transport.close()
 
     def create_topic(self, name: str, partitions: int) -> None:
-        self.admin.create_topic(name, partitions)
+        create_topic(self.admin, name, partitions)
 
     def classic_group(
         self, group: str, topic: str, owned: dict[str | None, list[int]]
@@ -155,7 +157,7 @@ class Client:
         assert {p.error_code for t in answer.topics for p in t.partitions} == {0}
 
     def state(self, group: str) -> str:
-        return self.admin.describe([group], offsets=False).groups[0].state
+        return describe(self.admin, [group], offsets=False).groups[0].state
 
     def _rebalance(self, group, topic, owned, members) -> None:
         """Everybody joins at the same time, on a connection of its own; then the leader assigns."""

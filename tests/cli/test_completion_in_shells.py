@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kgroup.admin.read.describe import describe
 from kgroup.runtime.cluster import Cluster
 from tests.cli.completion_answers import STAND_IN
 from tests.cli.live import Client, served
@@ -195,7 +196,7 @@ def test_members_contexts_and_shells(typing: Typing, brokers: Client) -> None:
     assert typing.run("kgroup completion f\t") == ["completion", "fish"]
     (member,) = (
         m
-        for m in brokers.admin.describe(["team's $(>hit)"]).groups[0].known_members
+        for m in describe(brokers.admin, ["team's $(>hit)"]).groups[0].known_members
         if m.instance_id == "c;>hit"
     )
     start = f"kgroup remove-members tea\t --member-id {member.member_id[:1]}"

@@ -102,14 +102,15 @@ def test_a_script_that_asks_is_not_run_once_more(cluster, names, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         f"""
-from kgroup.admin.admin import Admin
 from kgroup.admin.diagnose import past
+from kgroup.admin.diagnose.doctor import examine_all
+from kgroup.admin.discovery import ClusterView
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
 past.MANY = 2
-admin = Admin(SocketTransport(ConnectionSettings(parse_bootstrap({cluster.bootstrap!r}))))
-found = admin.examine({names!r}, window_ms=60_000, left_out=(), patience_s=0.0)
+admin = ClusterView(SocketTransport(ConnectionSettings(parse_bootstrap({cluster.bootstrap!r}))))
+found = examine_all(admin, {names!r}, window_ms=60_000, left_out=(), patience_s=0.0)
 print(sum(not checkup.unseen for checkup in found.checkups))
 """
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kgroup.admin.change.delete import delete_groups
 from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.hook import hook
 from tests.cli.logs import append
@@ -202,8 +203,8 @@ def test_a_hostile_name_is_one_group_and_runs_nothing(runbook, script, cluster, 
     assert len(list(folder.glob("*.json"))) == kept
     if runbook == "blue-green.sh":
         assert offsets(cluster, f"{name}-v2") == there
-        cluster.admin.delete_groups([f"{name}-v2"])
-    cluster.admin.delete_groups([name, *neighbours])
+        delete_groups(cluster.admin, [f"{name}-v2"])
+    delete_groups(cluster.admin, [name, *neighbours])
 
 
 def test_a_stale_group_does_not_take_the_words_of_its_name_with_it(script, cluster, group, tmp_path):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from tests.ran import document
 

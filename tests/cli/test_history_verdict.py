@@ -5,12 +5,16 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Listing
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.listing import list_groups
 from kgroup.cli.schemas import schema_for
 from tests.cli.conftest import Kgroup, Ran
 from tests.cli.live import Client
 from tests.cli.logs import delete_topic
+
+DESCRIBE, LIST_GROUPS = (f"kgroup.admin.read.verifying.{name}" for name in ("describe", "list_groups"))
 
 SEEN, DARK = "verdict-seen", "verdict-dark"
 
@@ -24,14 +28,13 @@ def groups(cluster: Client) -> None:
 
 def describing(monkeypatch: pytest.MonkeyPatch, error: ItemError) -> None:
     """From now on the cluster answers for one of the groups with this error."""
-    describe = Admin.describe
 
-    def partly(self: Admin, names: object) -> Description:
-        whole = describe(self, names)  # type: ignore[arg-type]
+    def partly(admin: ClusterView, names: object) -> Description:
+        whole = describe(admin, names)  # type: ignore[arg-type]
         rest = tuple(group for group in whole.groups if group.group_id != DARK)
         return replace(whole, groups=rest, errors=(*whole.errors, error))
 
-    monkeypatch.setattr(Admin, "describe", partly)
+    monkeypatch.setattr(DESCRIBE, partly)
 
 
 def verdicts(ran: Ran) -> dict[str, str]:
@@ -59,10 +62,10 @@ def test_a_group_that_only_the_list_has_does_not_vanish(
 ) -> None:
     cluster.commit(SEEN, "orders", {0: 5})
     error = replace(UNANSWERED, item="verdict-listed")
-    whole = cluster.admin.list_groups()
+    whole = list_groups(cluster.admin)
     extra = next(g for g in whole.groups if g.group_id == SEEN)
     listing = Listing((*whole.groups, replace(extra, group_id=error.item)))
-    monkeypatch.setattr(Admin, "list_groups", lambda self: listing)
+    monkeypatch.setattr(LIST_GROUPS, lambda admin: listing)
     describing(monkeypatch, error)
     ran = on_cluster(*VERIFY, "verdict-[ls]*")
     assert verdicts(ran) == {SEEN: "same", error.item: "not compared"} and ran.code == 5
@@ -88,7 +91,7 @@ def test_a_group_the_cluster_does_not_know_differs(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describing(monkeypatch, ItemError(DARK, "GROUP_ID_NOT_FOUND", "there is none"))
-    monkeypatch.setattr("kgroup.cli.views.history_verdict._POLL_S", 0)
+    monkeypatch.setattr("kgroup.admin.read.verifying._POLL_S", 0)
     ran = on_cluster(*VERIFY, DARK)
     assert verdicts(ran) == {DARK: "differs"} and ran.code == 8
 
@@ -98,13 +101,12 @@ def test_a_group_the_cluster_does_not_know_differs(
 def test_groups_that_the_list_may_lack_are_told(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
-    list_groups = Admin.list_groups
     hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 did not answer in time")
 
-    def partly(self: Admin) -> Listing:
-        return replace(list_groups(self), errors=(hidden,))
+    def partly(admin: ClusterView) -> Listing:
+        return replace(list_groups(admin), errors=(hidden,))
 
-    monkeypatch.setattr(Admin, "list_groups", partly)
+    monkeypatch.setattr(LIST_GROUPS, partly)
     ran = on_cluster("replay-log", "--verify", "verdict-[sd]*", "-o", output)
     assert ran.code == 5 and "error: broker 2 did not answer in time" in ran.err
     if output == "table":
@@ -117,16 +119,15 @@ def test_groups_that_the_list_may_lack_are_told(
 def test_offsets_that_could_not_be_read_are_no_difference(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    describe = Admin.describe
     unread = ItemError("offsets", "COORDINATOR_LOAD_IN_PROGRESS", "the coordinator is loading")
 
-    def without_offsets(self: Admin, names: object) -> Description:
-        whole = describe(self, names)  # type: ignore[arg-type]
+    def without_offsets(admin: ClusterView, names: object) -> Description:
+        whole = describe(admin, names)  # type: ignore[arg-type]
         return replace(
             whole, groups=tuple(replace(group, offsets=(), errors=(unread,)) for group in whole.groups)
         )
 
-    monkeypatch.setattr(Admin, "describe", without_offsets)
+    monkeypatch.setattr(DESCRIBE, without_offsets)
     ran = on_cluster(*VERIFY, SEEN)
     (row,) = ran.document["data"]["groups"]
     assert (row["verdict"], row["not_compared"]) == ("same", ["offsets: the coordinator is loading"])
@@ -154,19 +155,19 @@ def test_offsets_that_never_stand_still_are_no_difference(
     on_cluster: Kgroup, cluster: Client, monkeypatch: pytest.MonkeyPatch, goes_on: bool
 ) -> None:
     """A group that commits every 300 ms differed, exit code 8; one that stands still and differs does."""
-    describe, at = Admin.describe, iter(range(10, 1000))
+    at = iter(range(10, 1000))
 
-    def later(self: Admin, names: object) -> Description:
+    def later(admin: ClusterView, names: object) -> Description:
         if goes_on:
             cluster.commit(SEEN, "orders", {0: next(at)})
-        told = describe(self, names)  # type: ignore[arg-type]
+        told = describe(admin, names)  # type: ignore[arg-type]
         if goes_on:
             cluster.commit(SEEN, "orders", {0: next(at)})
             return told
         rows = tuple(replace(row, committed_offset=999) for row in told.groups[0].offsets)
         return replace(told, groups=(replace(told.groups[0], offsets=rows),))
 
-    monkeypatch.setattr(Admin, "describe", later)
+    monkeypatch.setattr(DESCRIBE, later)
     ran = on_cluster(*VERIFY, SEEN)
     assert (verdicts(ran), ran.code) == (({SEEN: "same"}, 5) if goes_on else ({SEEN: "differs"}, 8))
     (row,) = ran.document["data"]["groups"]

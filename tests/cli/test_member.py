@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kgroup.admin.read.describe import describe
 from kgroup.cli.exit_codes import ExitCode
 
 
@@ -33,7 +34,7 @@ def test_joins_tells_and_leaves(on_cluster, cluster, protocol):
 def test_a_static_member_keeps_its_place(on_cluster, cluster):
     """SM-47: going away without leaving for good."""
     joined(on_cluster, "kept", "--instance-id", "k-0")
-    (group,) = cluster.admin.describe(["kept"], offsets=False).groups
+    (group,) = describe(cluster.admin, ["kept"], offsets=False).groups
     assert [m.instance_id for m in group.members] == ["k-0"]
 
 

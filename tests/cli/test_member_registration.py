@@ -7,7 +7,9 @@ from contextlib import contextmanager
 import jsonschema
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
+from kgroup.admin.read.describe import describe
+from kgroup.admin.settings import group_settings
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.client.transport import SocketTransport
@@ -39,7 +41,7 @@ def data(ran, code=ExitCode.OK):
 
 
 def settings(cluster, group):
-    told = {each.name: each.value for each in cluster.admin.group_settings(group)}
+    told = {each.name: each.value for each in group_settings(cluster.admin, group)}
     return {name.removeprefix("kgroup."): told[name] for name in roster.SETTINGS if name in told}
 
 
@@ -262,7 +264,7 @@ class TestDescribe:
         for instance in ("a", "b"):
             cluster.consumer_member(group, "orders", instance)
         assert on_cluster(*UNREGISTER, group, "--instance-id", "b", "--execute").code == ExitCode.OK
-        (described,) = cluster.admin.describe([group], offsets=False).groups
+        (described,) = describe(cluster.admin, [group], offsets=False).groups
         assert [member.instance_id for member in described.known_members] == ["a"]
 
     def test_standbys_of_a_consumer_group(self, on_cluster, cluster, group):

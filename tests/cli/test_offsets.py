@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.logs import append

@@ -10,7 +10,8 @@ import time
 import jsonschema
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
+from kgroup.admin.read.describe import describe
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from tests.ran import at_a_terminal
@@ -34,7 +35,7 @@ def document(ran, code=ExitCode.OK):
 
 
 def instances(cluster, group):
-    (described,) = cluster.admin.describe([group], offsets=False).groups
+    (described,) = describe(cluster.admin, [group], offsets=False).groups
     return {member.instance_id for member in described.members}
 
 
@@ -71,7 +72,7 @@ class TestPlan:
         assert set(on_cluster("remove-members", group, *argv, "-o", "name").out.split()) == planned
 
     def test_member_ids(self, on_cluster, cluster, group):
-        (described,) = cluster.admin.describe([group], offsets=False).groups
+        (described,) = describe(cluster.admin, [group], offsets=False).groups
         wanted = described.members[1]
         ran = on_cluster("remove-members", group, "--member-id", wanted.member_id, "-o", "name")
         assert ran.out.split() == [wanted.instance_id]
@@ -100,7 +101,7 @@ class TestPlan:
 class TestExecute:
     def test_spelling_of_the_kip(self, on_cluster, cluster, group):
         """SM-66: --group-id, a comma list of --group-instance-ids; the old script's options are ignored."""
-        before = cluster.admin.describe([group], offsets=False).groups[0]
+        before = describe(cluster.admin, [group], offsets=False).groups[0]
         assert before.state == "Stable"
         ran = on_cluster(
             *("remove-members", "--group-id", group, "--group-instance-ids", "m-0,m-1"),

@@ -11,8 +11,10 @@ from base64 import b64encode
 import jsonschema
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.delete import delete_groups
+from kgroup.admin.change.remove_members import execute_removal, plan_removal
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.history.fold.marks import MARK_LIMIT, mark_in
@@ -226,13 +228,13 @@ class TestExecute:
     def test_wait_empty_waits(self, on_cluster, cluster, group):
         members = cluster.classic_group(group, group, {"i-0": [0, 1]})
         assert members
-        from kgroup.admin.admin import Admin
         from kgroup.admin.change.remove_members import Selection
+        from kgroup.admin.discovery import ClusterView
         from kgroup.client.transport import SocketTransport
 
         def leave():
-            admin = Admin(SocketTransport(cluster.transport.settings))
-            admin.execute(admin.plan_remove_members(group, Selection(all=True)))
+            admin = ClusterView(SocketTransport(cluster.transport.settings))
+            execute_removal(admin, plan_removal(admin, group, Selection(all=True)))
             admin.transport.close()
 
         thread = threading.Timer(0.2, leave)
@@ -452,7 +454,7 @@ class TestUndo:
         busy = f"{group}-busy"
         cluster.classic_group(busy, group, {"i-0": [0]})
         if newest == "refused deletion":
-            Admin(cluster.admin.transport).delete_groups([busy])
+            delete_groups(ClusterView(cluster.admin.transport), [busy])
         elif newest == "removal of members":
             on_cluster("remove-members", busy, "--all", "--execute", "--yes")
         else:

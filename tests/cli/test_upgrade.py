@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
+from kgroup.admin.migrate.execute import convert_empty
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.migrate.rehearse import rehearse
+from kgroup.admin.migrate.rehearse_groups import _of_cluster
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.source import Source
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.inputs.history import Source
-from kgroup.cli.views.rehearsal import _of_cluster
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic
@@ -72,7 +75,7 @@ class WithoutRights(Plain):
 
 def _rehearsed(cluster, group, transport):
     """How many records the rehearsal led to."""
-    admin = Admin(transport(cluster.transport))
+    admin = ClusterView(transport(cluster.transport))
     topic = LiveTopic(admin.transport)
     log = LiveLog(topic, offsets_partition_of(group, len(topic.partitions)))
     source = Source([log], dict(topic.topic_names), admin)
@@ -128,7 +131,7 @@ class TestExecute:
         for command, kind in (("upgrade", "consumer"), ("downgrade", "classic")):
             data = document(on_cluster(command, "execute", name, "--yes", "-o", "json"), f"{command} execute")
             assert (data["action"], data["offsets"]) == ("converted", {"committed": 2, "changed": []})
-            (group,) = cluster.admin.describe([name]).groups
+            (group,) = describe(cluster.admin, [name]).groups
             assert (group.type, group.state) == (kind, "Empty")
             assert {row.partition: row.committed_offset for row in group.offsets} == {0: 5, 3: 7}
             entry = Journal.default().find("LAST")
@@ -143,7 +146,7 @@ class TestExecute:
         assert [c["code"] for c in data["checks"] if c["status"] == "block"] == ["kafka_streams"]
         ran = on_cluster("upgrade", "execute", name, "--yes", "--accept-unknown", "-o", "json")
         assert document(ran, "upgrade execute", ExitCode.REFUSED)["action"] == "none"
-        assert cluster.admin.describe([name]).groups[0].type == "classic"
+        assert describe(cluster.admin, [name]).groups[0].type == "classic"
 
     def test_an_empty_group_without_a_trace_needs_a_word_more(self, on_cluster, cluster):
         name = f"upgrade-{next(_numbers)}"
@@ -170,7 +173,7 @@ class TestExecute:
         assert data["action"] == "roll"
         assert {step["instance_id"] for step in data["order"]} == {"m-0", "m-1"}
         assert [step["is_leader"] for step in data["order"]] == [False, True]
-        assert cluster.admin.describe([classic]).groups[0].type == "classic"
+        assert describe(cluster.admin, [classic]).groups[0].type == "classic"
         out = on_cluster("upgrade", "execute", classic, "--no-watch").out
         assert "no request converts it" in out and "which member leads is unknown" in out
 
@@ -201,7 +204,7 @@ class TestWatch:
 
 class TestRehearse:
     def test_static_members_there_and_back_without_a_rebalance(self, on_cluster, cluster, classic):
-        before = cluster.admin.describe([classic]).groups
+        before = describe(cluster.admin, [classic]).groups
         data = document(on_cluster("upgrade", "rehearse", classic, "-o", "json"), "upgrade rehearse")
         assert (data["upgrade"], data["downgrade"], data["offsets_kept"]) == ("converted", "converted", True)
         joins = [step for step in data["steps"] if "joins" in step["action"]]
@@ -209,7 +212,7 @@ class TestRehearse:
         assert {step["epoch"] for step in joins} == {2}
         first = joins[0]["records"]
         assert (first[0]["type_name"], first[0]["value"]) == ("GroupMetadata", None)
-        assert cluster.admin.describe([classic]).groups == before
+        assert describe(cluster.admin, [classic]).groups == before
 
     def test_an_empty_group_keeps_its_offsets(self, on_cluster, cluster):
         name = f"upgrade-{next(_numbers)}"
@@ -318,9 +321,9 @@ class TestRehearse:
 
 def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_path):
     """Between plan and execution somebody joined: the live group must not be converted by kgroup's member."""
-    made = replace(cluster.admin.plan_migration(classic, "upgrade"), state="Empty")
+    made = replace(plan_migration(cluster.admin, classic, "upgrade"), state="Empty")
     with pytest.raises(SafetyRefused, match="only empty groups convert"):
-        Admin(cluster.transport, journal=Journal(tmp_path / "journal.jsonl")).convert_empty(made)
+        convert_empty(ClusterView(cluster.transport, journal=Journal(tmp_path / "journal.jsonl")), made)
     assert not (tmp_path / "journal.jsonl").exists()
 
 

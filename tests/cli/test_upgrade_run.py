@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
+from kgroup.admin.read.describe import describe
 from kgroup.cli.exit_codes import ExitCode
 from tests.cli.live import SLOW_MACHINE_S, Client
 from tests.ran import Ran, document
@@ -143,7 +144,7 @@ def test_a_group_that_does_not_move_stops_the_second_wave_and_the_mend_resumes_i
     assert (stop["why"], stop["group_id"]) == ("stuck", stays)
     assert "0 of 2 members moved" in stop["message"] and "2 of 2 to be restarted: m-0, m-1" in stop["message"]
     assert [group["back"] is not None for group in told["waves"][1]["groups"]] == [True, False]
-    assert cluster.admin.describe([names[3]]).groups[0].type == "classic"
+    assert describe(cluster.admin, [names[3]]).groups[0].type == "classic"
     shown = on_cluster("upgrade", "run", waves)
     assert shown.code == ExitCode.OK and "resumes with wave-2" in shown.out
     for seat in range(2):

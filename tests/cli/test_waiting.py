@@ -8,8 +8,8 @@ import threading
 import jsonschema
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.remove_members import Selection
+from kgroup.admin.change.remove_members import Selection, execute_removal, plan_removal
+from kgroup.admin.discovery import ClusterView
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.client.transport import SocketTransport
@@ -27,8 +27,8 @@ def later(cluster, group, selection, seconds=0.15):
     """Remove members a little later, as somebody else."""
 
     def remove():
-        admin = Admin(SocketTransport(cluster.transport.settings))
-        admin.execute(admin.plan_remove_members(group, selection))
+        admin = ClusterView(SocketTransport(cluster.transport.settings))
+        execute_removal(admin, plan_removal(admin, group, selection))
         admin.transport.close()
 
     timer = threading.Timer(seconds, remove)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.rights.needs import COMMANDS
+from kgroup.admin.topics import create_topic
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -149,7 +149,7 @@ def strange() -> Iterator[str]:
     rights = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"}
     cluster = Cluster(config=rights, offsets_partitions=1)
     owner = EmbeddedTransport(cluster)
-    Admin(owner).create_topic("t", 1)
+    create_topic(ClusterView(owner), "t", 1)
     at = {TopicPartition("t", 0): OffsetAndMetadata(0)}
     codes, failed = store(ClusterView(owner), "g", at)
     assert not failed and set(codes.values()) == {0}

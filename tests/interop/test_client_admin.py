@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.remove_members import Selection
+from kgroup.admin.change.delete import delete_groups
+from kgroup.admin.change.remove_members import Selection, execute_removal, plan_removal
+from kgroup.admin.discovery import ClusterView, locate
+from kgroup.admin.journal import Journal
 from kgroup.admin.models import GroupDescription
-from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.listing import list_groups
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
+from kgroup.admin.topics import cluster_status, create_topic, topics
+from kgroup.client.retry import Retry
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition
@@ -28,10 +33,10 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 
 
 @pytest.fixture
-def admin(case: Case, tmp_path: Path) -> Iterator[Admin]:
+def admin(case: Case, tmp_path: Path) -> Iterator[ClusterView]:
     settings = ConnectionSettings(parse_bootstrap(case.server.bootstrap), request_timeout_s=10.0)
     with SocketTransport(settings) as transport:
-        yield Admin(transport, timeout_s=10.0, journal=Journal(tmp_path / "journal.jsonl"))
+        yield ClusterView(transport, Retry(timeout_s=10.0), journal=Journal(tmp_path / "journal.jsonl"))
 
 
 @pytest.fixture
@@ -39,11 +44,11 @@ def consumer(clients: Callable[[str], Client]) -> Client:
     return clients("librdkafka")
 
 
-def described(admin: Admin, group: str, state: str = "Stable") -> GroupDescription:
+def described(admin: ClusterView, group: str, state: str = "Stable") -> GroupDescription:
     """The group, once it is in the state."""
 
     def look() -> GroupDescription | None:
-        found = admin.describe([group]).groups
+        found = describe(admin, [group]).groups
         assert [each.state for each in found] == [state], found
         return found[0]
 
@@ -62,7 +67,7 @@ def static_pair(case: Case, consumer: Client, protocol: str) -> tuple[str, list[
 
 @PROTOCOLS
 def test_describe_tells_who_owns_what_and_how_far_behind(
-    case: Case, consumer: Client, admin: Admin, protocol: str
+    case: Case, consumer: Client, admin: ClusterView, protocol: str
 ) -> None:
     topic, members = static_pair(case, consumer, protocol)
     case.produce(topic, ["a", "b", "c"], partition=1)
@@ -82,13 +87,13 @@ def test_describe_tells_who_owns_what_and_how_far_behind(
     assert group.total_lag == 2
     assert group.coordinator is not None
     assert (group.group_epoch is None) is (protocol == "classic")
-    listed = {g.group_id: g for g in admin.list_groups(count_members=True).groups}[case.group]
+    listed = {g.group_id: g for g in list_groups(admin, count_members=True).groups}[case.group]
     assert (listed.type, listed.state, listed.members) == (protocol, "Stable", 2)
 
 
 @PROTOCOLS
 def test_describe_agrees_with_kafkas_own_tool(
-    case: Case, consumer: Client, admin: Admin, protocol: str
+    case: Case, consumer: Client, admin: ClusterView, protocol: str
 ) -> None:
     topic, members = static_pair(case, consumer, protocol)
     case.produce(topic, ["a", "b"], partition=0)
@@ -118,62 +123,62 @@ def test_describe_agrees_with_kafkas_own_tool(
     row = next(line for line in state.splitlines() if line.startswith(case.group))
     assert f"({group.coordinator.id if group.coordinator else None})" in row
     assert re.search(rf"\s{group.assignor}\s+{group.state}\s+{len(group.members)}\s*$", row)
-    (place,) = admin.find_coordinator([case.group])
+    (place,) = locate(admin, [case.group])
     assert (place.coordinator, place.offsets_partition) == (group.coordinator, group.offsets_partition)
 
 
 @PROTOCOLS
 def test_sm_61_removal_by_instance_id_moves_the_partitions(
-    case: Case, consumer: Client, admin: Admin, protocol: str
+    case: Case, consumer: Client, admin: ClusterView, protocol: str
 ) -> None:
     """SM-53, SM-55, SM-61, SM-65: static members that are away are removed long before their session ends."""
     topic, members = static_pair(case, consumer, protocol)
     case.close(members[0])
     if protocol == "consumer":
         away = eventually(
-            lambda: [f for f in admin.describe([case.group]).groups[0].findings if f.code == "KG103"]
+            lambda: [f for f in describe(admin, [case.group]).groups[0].findings if f.code == "KG103"]
         )
         assert away[0].message.startswith("i0 shut down without leaving for good: partitions ")
-    plan = admin.plan_remove_members(case.group, Selection(instance_ids=("i0", "ghost")), "drained")
+    plan = plan_removal(admin, case.group, Selection(instance_ids=("i0", "ghost")), "drained")
     assert [(item.instance_id, item.result) for item in plan.items] == [
         ("i0", "planned"),
         ("ghost", "not_found"),
     ]
-    assert len(admin.describe([case.group]).groups[0].members) == 2
-    done = admin.execute(plan)
+    assert len(describe(admin, [case.group]).groups[0].members) == 2
+    done = execute_removal(admin, plan)
     assert [(item.instance_id, item.result, item.error_code) for item in done.items] == [
         ("i0", "removed", None),
         ("ghost", "not_found", "UNKNOWN_MEMBER_ID"),
     ]
     settle(members[1:], case.partitions(topic))
     with pytest.raises(SafetyRefused, match="stale"):
-        admin.execute(plan)
+        execute_removal(admin, plan)
     entry = admin.journal.find("LAST")
     assert entry is not None
     assert (entry.id, entry.plan["reason"]) == (done.journal_id, "drained")
 
 
 @PROTOCOLS
-def test_removing_everybody_by_host(case: Case, consumer: Client, admin: Admin, protocol: str) -> None:
+def test_removing_everybody_by_host(case: Case, consumer: Client, admin: ClusterView, protocol: str) -> None:
     _, members = static_pair(case, consumer, protocol)
     for member in members:
         case.close(member)
-    plan = admin.plan_remove_members(case.group, Selection(hosts=("127.0.0.*",)))
-    assert {item.result for item in admin.execute(plan).items} == {"removed"}
+    plan = plan_removal(admin, case.group, Selection(hosts=("127.0.0.*",)))
+    assert {item.result for item in execute_removal(admin, plan).items} == {"removed"}
     assert described(admin, case.group, "Empty").members == ()
 
 
-def test_groups_are_deleted_once_they_are_empty(case: Case, consumer: Client, admin: Admin) -> None:
+def test_groups_are_deleted_once_they_are_empty(case: Case, consumer: Client, admin: ClusterView) -> None:
     topic = case.topic()
     member = case.join(consumer, topic)
     settle([member], case.partitions(topic))
     member.commit({(topic, 0): 7})
-    (refused,) = admin.delete_groups([case.group]).items
+    (refused,) = delete_groups(admin, [case.group]).items
     assert (refused.result, refused.error_code) == ("failed", "NON_EMPTY_GROUP")
     case.close(member)
     empty = described(admin, case.group, "Empty")
     assert "KG304" in {finding.code for finding in empty.findings}
-    deletion = admin.delete_groups([case.group, "never-was"])
+    deletion = delete_groups(admin, [case.group, "never-was"])
     assert [(item.result, item.error_code) for item in deletion.items] == [
         ("deleted", None),
         ("not_found", "GROUP_ID_NOT_FOUND"),
@@ -181,19 +186,19 @@ def test_groups_are_deleted_once_they_are_empty(case: Case, consumer: Client, ad
     entry = admin.journal.find("LAST")
     assert entry is not None
     assert entry.before["offsets"][case.group][0][:3] == [topic, 0, 7]
-    assert [error.code for error in admin.describe([case.group]).errors] == ["GROUP_ID_NOT_FOUND"]
+    assert [error.code for error in describe(admin, [case.group]).errors] == ["GROUP_ID_NOT_FOUND"]
 
 
-def test_an_unknown_group_and_a_topic_that_is_there_already(case: Case, admin: Admin) -> None:
+def test_an_unknown_group_and_a_topic_that_is_there_already(case: Case, admin: ClusterView) -> None:
     with pytest.raises(BrokerRefused, match="GROUP_ID_NOT_FOUND"):
-        admin.plan_remove_members("never-was", Selection(all=True))
+        plan_removal(admin, "never-was", Selection(all=True))
     topic = f"{case.group}-made"
-    made = admin.create_topic(topic, 3, 1)
-    assert [partition.leader for partition in made.partitions] == [admin.cluster_status().brokers[0].id] * 3
-    assert [asdict(known) for known in admin.topics([topic])] == [asdict(made)]
+    made = create_topic(admin, topic, 3, 1)
+    assert [partition.leader for partition in made.partitions] == [cluster_status(admin).brokers[0].id] * 3
+    assert [asdict(known) for known in topics(admin, [topic])] == [asdict(made)]
     with pytest.raises(BrokerRefused, match="TOPIC_ALREADY_EXISTS"):
-        admin.create_topic(topic, 3, 1)
+        create_topic(admin, topic, 3, 1)
     case.produce(topic, ["x"], partition=2)
     partition = TopicPartition(topic, 2)
-    ends = admin.list_offsets({partition: LATEST, TopicPartition(topic, 0): EARLIEST})
+    ends = list_offsets(admin, {partition: LATEST, TopicPartition(topic, 0): EARLIEST})
     assert [end.offset for end in ends.values() if isinstance(end, ListedOffset)] == [1, 0]

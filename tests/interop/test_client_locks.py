@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.listing import list_groups
+from kgroup.admin.topics import cluster_status
 from kgroup.client.properties.catalogue import KNOWN
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
+from kgroup.client.retry import Retry
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError, Unreachable
@@ -86,9 +89,9 @@ def settings(world: World, protocol: str, **properties: str) -> ConnectionSettin
 
 def reached(made: ConnectionSettings) -> bool:
     with SocketTransport(made) as transport:
-        admin = Admin(transport, timeout_s=15.0)
-        assert admin.list_groups().errors == ()
-        return admin.cluster_status().cluster_id == CLUSTER_ID
+        admin = ClusterView(transport, Retry(timeout_s=15.0))
+        assert list_groups(admin).errors == ()
+        return cluster_status(admin).cluster_id == CLUSTER_ID
 
 
 def bearing(token: str) -> dict[str, str]:
@@ -172,12 +175,12 @@ def test_a_session_is_renewed_on_its_connection(world: World, mechanism: str) ->
             world, "SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_username=user, sasl_password=password
         )
     with SocketTransport(made) as transport:
-        admin = Admin(transport, timeout_s=15.0)
-        assert admin.cluster_status().cluster_id == CLUSTER_ID
+        admin = ClusterView(transport, Retry(timeout_s=15.0))
+        assert cluster_status(admin).cluster_id == CLUSTER_ID
         before = dict(transport._links)
         until = time.monotonic() + 6
         while time.monotonic() < until:
-            assert admin.cluster_status().cluster_id == CLUSTER_ID
+            assert cluster_status(admin).cluster_id == CLUSTER_ID
             time.sleep(0.2)
         assert transport._links == before and before, "no connection was given up"
 

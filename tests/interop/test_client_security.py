@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.listing import list_groups
+from kgroup.admin.topics import cluster_status
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
-from kgroup.client.retry import OutcomeUnknown
+from kgroup.client.retry import OutcomeUnknown, Retry
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, Unreachable
@@ -43,9 +45,9 @@ def settings(kafka: RealKafka, protocol: str, **properties: str) -> ConnectionSe
 
 def cluster_id(made: ConnectionSettings) -> str | None:
     with SocketTransport(made) as transport:
-        admin = Admin(transport, timeout_s=10.0)
-        assert admin.list_groups().errors == ()  # also reaches the broker at its advertised address
-        return admin.cluster_status().cluster_id
+        admin = ClusterView(transport, Retry(timeout_s=10.0))
+        assert list_groups(admin).errors == ()  # also reaches the broker at its advertised address
+        return cluster_status(admin).cluster_id
 
 
 def test_plaintext(kafka: RealKafka) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -38,9 +38,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
     require("java", "mvn")
     with RealKafka(AUTHORIZED, ("SASL_PLAINTEXT",), base=tmp_path_factory.mktemp("rights")) as running:
         with SocketTransport(ConnectionSettings(parse_bootstrap(running.bootstrap))) as transport:
-            admin = Admin(transport)
+            admin = ClusterView(transport)
             for topic in ("seen", "hidden"):
-                admin.create_topic(topic, 1)
+                create_topic(admin, topic, 1)
             for group in (MINE, OTHERS):
                 at = {TopicPartition(topic, 0): OffsetAndMetadata(0) for topic in ("seen", "hidden")}
                 codes, failed = store(ClusterView(transport), group, at)

@@ -19,7 +19,9 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.fleet import plan_fleet
+from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import uuid_text
@@ -243,7 +245,7 @@ def test_every_verdict_is_what_the_broker_does(
     kafka: RealKafka, drivers: Callable[[str], Driver], tmp_path: Path
 ) -> None:
     with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
-        Admin(transport).create_topic(TOPIC, PARTITIONS)
+        create_topic(ClusterView(transport), TOPIC, PARTITIONS)
         kinds = recorded(kafka, drivers, tmp_path, transport)
         of: dict[str, Recorded] = {}
         clients = {each.client_id for each in kinds}
@@ -258,9 +260,9 @@ def test_every_verdict_is_what_the_broker_does(
         for other in by_client.values():
             other.close()
         counting = Counting(transport)
-        admin = Admin(counting)  # type: ignore[arg-type]
+        admin = ClusterView(counting)  # type: ignore[arg-type]
         began = time.perf_counter()
-        fleet = admin.plan_fleet(of)
+        fleet = plan_fleet(admin, of)
         seconds = time.perf_counter() - began
         assert fleet.errors == ()
         told = {row.group_id: row.verdict for row in fleet.rows}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -53,9 +53,9 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealKafk
         Follower(first, tmp_path_factory.mktemp("second")) as second,
     ):
         with SocketTransport(ConnectionSettings(parse_bootstrap(first.bootstrap))) as transport:
-            admin = Admin(transport)
+            admin = ClusterView(transport)
             eventually(lambda: len(transport.nodes()) == 2)
-            admin.create_topic(TOPIC, 2)
+            create_topic(admin, TOPIC, 2)
             for group in GROUPS:
                 at = {TopicPartition(TOPIC, p): OffsetAndMetadata(0) for p in range(2)}
                 codes, failed = store(ClusterView(transport), group, at)

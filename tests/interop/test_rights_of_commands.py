@@ -31,11 +31,14 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.execute import convert_empty
+from kgroup.admin.migrate.plan import plan_migration
+from kgroup.admin.read.describe import describe
 from kgroup.admin.rights.needs import COMMANDS
 from kgroup.admin.rights.probes import BRINGS
+from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -166,7 +169,7 @@ class World:
         self.kafka = kafka
         self.admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap)))
-        self.kgroup = Admin(self.transport)
+        self.kgroup = ClusterView(self.transport)
 
     def commit(self) -> None:
         """The empty groups as they are before each command, with an offset each."""
@@ -189,11 +192,11 @@ class World:
             made["eve"].result()
         self.commit()
         if command == "downgrade execute":
-            self.kgroup.convert_empty(self.kgroup.plan_migration(EMPTY, "upgrade"))
+            convert_empty(self.kgroup, plan_migration(self.kgroup, EMPTY, "upgrade"))
         eventually(self.settled, what="the live groups are stable again")
 
     def settled(self) -> bool:
-        groups = self.kgroup.describe([LIVE, CLASSIC], offsets=False).groups
+        groups = describe(self.kgroup, [LIVE, CLASSIC], offsets=False).groups
         return len(groups) == 2 and all(
             group.state == "Stable" and any(member.assignment for member in group.known_members)
             for group in groups
@@ -284,7 +287,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     ):
         world = World(kafka)
         for topic in (TOPIC, "other"):
-            world.kgroup.create_topic(topic, 1)
+            create_topic(world.kgroup, topic, 1)
         for group, protocol in ((LIVE, "consumer"), (CLASSIC, "classic")):
             end.callback(reading(kafka, group, protocol))
         end.callback(world.transport.close)

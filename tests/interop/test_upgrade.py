@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
@@ -84,15 +85,15 @@ class Roll:
 
 
 @pytest.fixture
-def admin(case: Case) -> Iterator[Admin]:
+def admin(case: Case) -> Iterator[ClusterView]:
     """kgroup's own, on the same broker."""
     with SocketTransport(ConnectionSettings(parse_bootstrap(case.server.bootstrap))) as transport:
-        yield Admin(transport)
+        yield ClusterView(transport)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_verdict_is_what_the_broker_does(
-    cell: Cell, case: Case, clients: Callable[[str], Client], admin: Admin
+    cell: Cell, case: Case, clients: Callable[[str], Client], admin: ClusterView
 ) -> None:
     """No commit is lost and no partition has two owners on the way."""
     roll = Roll(case, clients(cell.client), cell, case.topic(PARTITIONS))
@@ -102,12 +103,12 @@ def test_verdict_is_what_the_broker_does(
         owners.follow(roll.members)
         audit.batch()
         audit.settled(roll.members)
-        verdict = admin.plan_migration(case.group, "upgrade").verdict
+        verdict = plan_migration(admin, case.group, "upgrade").verdict
         did = _roll(roll, audit, owners, "consumer")
         assert (verdict, did) in {("ready", "converted"), ("blocked", "refused")}
         if did == "refused":
             _offline(roll, audit, owners, admin)
-        back = admin.plan_migration(case.group, "downgrade").verdict
+        back = plan_migration(admin, case.group, "downgrade").verdict
         did_back = _roll(roll, audit, owners, "classic")
         assert (back, did_back) == ("ready", "converted")
     finally:
@@ -151,7 +152,7 @@ def _is_refused(roll: Roll, successor: Member) -> bool:
     return True
 
 
-def _offline(roll: Roll, audit: Audit, owners: Owners, admin: Admin) -> None:
+def _offline(roll: Roll, audit: Audit, owners: Owners, admin: ClusterView) -> None:
     """The remedy the plan names: stop all, let the group go Empty, start them with the new protocol."""
     owners.follow([])
     audit.take(roll.members)
@@ -161,7 +162,7 @@ def _offline(roll: Roll, audit: Audit, owners: Owners, admin: Admin) -> None:
     if roll.cell.static:
         roll.case.call("remove", group=roll.case.group)
     eventually(lambda: roll.case.describe()["state"] == "Empty", what="the group is empty")
-    assert admin.plan_migration(roll.case.group, "upgrade").verdict == "ready"
+    assert plan_migration(admin, roll.case.group, "upgrade").verdict == "ready"
     roll.fill("consumer")
     owners.follow(roll.members)
     audit.settled(roll.members)

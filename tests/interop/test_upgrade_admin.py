@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
+from kgroup.admin.migrate.execute import convert_empty
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.migrate.rehearse import rehearse
-from kgroup.admin.migrate.watch import DONE, Look
+from kgroup.admin.migrate.watch import DONE, Look, watch_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import offsets_partition_of
@@ -31,16 +33,16 @@ SLACK_MS = 50
 
 
 @pytest.fixture
-def admin(case: Case, tmp_path: Path) -> Iterator[Admin]:
+def admin(case: Case, tmp_path: Path) -> Iterator[ClusterView]:
     with _transport(case) as transport:
-        yield Admin(transport, journal=Journal(tmp_path / "journal.jsonl"))
+        yield ClusterView(transport, journal=Journal(tmp_path / "journal.jsonl"))
 
 
 def _transport(case: Case) -> SocketTransport:
     return SocketTransport(ConnectionSettings(parse_bootstrap(case.server.bootstrap)))
 
 
-def _log(case: Case, admin: Admin) -> tuple[LiveTopic, LiveLog]:
+def _log(case: Case, admin: ClusterView) -> tuple[LiveTopic, LiveLog]:
     topic = LiveTopic(admin.transport)
     return topic, LiveLog(topic, offsets_partition_of(case.group, len(topic.partitions)))
 
@@ -55,7 +57,7 @@ def _fill(case: Case, client: Client, topic: str, static: bool) -> list[Member]:
 
 
 def test_offline_conversion_keeps_the_offsets_in_both_directions(
-    case: Case, java_client: Client, admin: Admin
+    case: Case, java_client: Client, admin: ClusterView
 ) -> None:
     topic = case.topic(PARTITIONS)
     member = case.join(java_client, topic)
@@ -65,9 +67,9 @@ def test_offline_conversion_keeps_the_offsets_in_both_directions(
     eventually(lambda: case.describe()["state"] == "Empty", what="the group is empty")
     before = sorted(case.call("offsets", group=case.group))
     for direction, kind in (("upgrade", "Consumer"), ("downgrade", "Classic")):
-        made = admin.plan_migration(case.group, direction)
+        made = plan_migration(admin, case.group, direction)
         assert made.verdict == "ready"
-        done = admin.convert_empty(made)
+        done = convert_empty(admin, made)
         assert (done.offsets, done.offsets_changed) == (PARTITIONS, ())
         described = case.describe()
         assert (described["type"], described["state"]) == (kind, "Empty")
@@ -76,7 +78,7 @@ def test_offline_conversion_keeps_the_offsets_in_both_directions(
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 def test_unowned_time_of_watch_agrees_with_the_records(
-    static: bool, case: Case, java_client: Client, admin: Admin
+    static: bool, case: Case, java_client: Client, admin: ClusterView
 ) -> None:
     """Members are rolled under watch; the offsets topic says how long nobody owned what."""
     topic = case.topic(PARTITIONS)
@@ -90,8 +92,8 @@ def test_unowned_time_of_watch_agrees_with_the_records(
 
     def look() -> None:
         with _transport(case) as transport:
-            admin = Admin(transport)
-            for each in admin.watch_migration(case.group, "upgrade", interval_s=0.03, stuck_after_s=40):
+            admin = ClusterView(transport)
+            for each in watch_migration(admin, case.group, "upgrade", interval_s=0.03, stuck_after_s=40):
                 looks.append(each)
                 seen.set()
 
@@ -123,7 +125,7 @@ def _replace(
 
 
 def test_rehearsal_writes_the_records_the_broker_then_writes(
-    case: Case, java_client: Client, admin: Admin
+    case: Case, java_client: Client, admin: ClusterView
 ) -> None:
     """The batches that convert a group of static members, there and back: same types, same epochs."""
     topic = case.topic(PARTITIONS)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.models import MigrationPlan
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
@@ -56,7 +57,7 @@ def _closing() -> Iterator[list[Case]]:
 
 def _plan(case: Case, direction: str) -> MigrationPlan:
     with SocketTransport(ConnectionSettings(parse_bootstrap(case.server.bootstrap))) as transport:
-        return Admin(transport).plan_migration(case.group, direction)
+        return plan_migration(ClusterView(transport), case.group, direction)
 
 
 def _blocked_by(made: MigrationPlan) -> list[str]:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
 from kgroup.cli.env import invocation, session
 from kgroup.cli.env.invocation import Env
 from kgroup.client.retry import Limit, Retry
@@ -32,10 +32,10 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     move_in(monkeypatch, tmp_path)
 
     def call(world: World, *argv: str) -> Ran:
-        def admin(*_: object, retry: Retry) -> Admin:
+        def admin(*_: object, retry: Retry) -> ClusterView:
             journal = Journal(tmp_path / "journal.jsonl")
             own = replace(world.fake.retry(), timeout_s=retry.timeout_s, limit=retry.limit)
-            return Admin(world.fake, retry=own, journal=journal)
+            return ClusterView(world.fake, retry=own, journal=journal)
 
         def transport(env: Env, makes: bool) -> SimpleNamespace:
             world.fake.limit = env.limit
@@ -43,7 +43,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
         monkeypatch.setattr(session, "_transport", transport)
         monkeypatch.setattr(invocation, "Limit", lambda: Limit(clock=world.fake.time))
-        monkeypatch.setattr("kgroup.admin.admin.Admin", admin)
+        monkeypatch.setattr("kgroup.admin.discovery.ClusterView", admin)
         form = () if "-o" in argv else ("-o", "json")
         sent, recorded = len(world.fake.sent), len(Journal(tmp_path / "journal.jsonl").entries())
         told = ran(capsys, *argv, *form, "-b", "fake:9092")

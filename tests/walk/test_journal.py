@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.change.journal import Entry, Journal
+from kgroup.admin.journal import Entry, Journal
 from kgroup.cli.frame.lazy import walk
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import STANDARD_AUTHORIZER

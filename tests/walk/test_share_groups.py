@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from typer import Context
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.delete import delete_groups
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, walk
 from kgroup.protocol.batches import encode_batch
 from kgroup.protocol.log_records import LogRecord
@@ -373,14 +374,14 @@ def test_records_without_members_are_found(ask, world: World) -> None:  # type: 
 
 def test_a_deletion_without_a_plan_keeps_its_start_offsets(world: World, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    admin = Admin(world.fake, retry=world.fake.retry(), journal=journal)
-    assert admin.delete_groups([EMPTY]).items[0].result == "deleted"
+    admin = ClusterView(world.fake, retry=world.fake.retry(), journal=journal)
+    assert delete_groups(admin, [EMPTY]).items[0].result == "deleted"
     (entry,) = journal.entries()
     assert entry.before["offsets"] == {EMPTY: [["orders", 0, 30, -1, ""], ["orders", 1, 0, -1, ""]]}
 
 
 def test_a_deletion_without_a_plan_is_refused_where_they_cannot_be_kept(old: World, tmp_path: Path) -> None:
-    admin = Admin(old.fake, retry=old.fake.retry(), journal=Journal(tmp_path / "journal.jsonl"))
-    (item,) = admin.delete_groups([EMPTY]).items
+    admin = ClusterView(old.fake, retry=old.fake.retry(), journal=Journal(tmp_path / "journal.jsonl"))
+    (item,) = delete_groups(admin, [EMPTY]).items
     assert (item.result, item.error_code) == ("failed", "UNSUPPORTED_VERSION")
     assert old.fake.requests(DeleteGroupsRequest) == []

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.remove_members import Selection
+from kgroup.admin.change.offset_plans import look
+from kgroup.admin.change.remove_members import Selection, execute_removal, plan_removal
+from kgroup.admin.journal import Journal
+from kgroup.admin.topic_records import produce
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.domain import TopicPartition
 from kgroup.protocol.log_records import LogRecord
@@ -33,7 +35,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
         client = Client(bootstrap)
         for topic in (TOPIC, OTHER):
             client.create_topic(topic, 2)
-            client.admin.produce(topic, [LogRecord(None, b"x", (), 0)] * 9, 0)
+            produce(client.admin, topic, [LogRecord(None, b"x", (), 0)] * 9, 0)
         yield client
         client.close()
 
@@ -45,7 +47,7 @@ def ask(client: Client, capsys: pytest.CaptureFixture[str]) -> Ask:
 
 def offsets(client: Client) -> Offsets:
     """Every committed offset; a group without any counts as one that is not there."""
-    now = client.admin.look([EMPTY, LIVE, COPY, SHARE], [SHARE])
+    now = look(client.admin, [EMPTY, LIVE, COPY, SHARE], [SHARE])
     return {name: dict(group.committed) for name, group in now.items() if group.committed}
 
 
@@ -118,7 +120,7 @@ def test_an_undo_that_a_living_group_refuses_says_when_it_works(client: Client, 
     assert line.startswith(f"undo, once no member is left in {LIVE}: kgroup reset-offsets {LIVE} --undo ")
     refused = undone(ask, line)
     assert refused.code == ExitCode.REFUSED
-    client.admin.execute(client.admin.plan_remove_members(LIVE, Selection(all=True)))
+    execute_removal(client.admin, plan_removal(client.admin, LIVE, Selection(all=True)))
     assert (undone(ask, line).code, offsets(client)) == (ExitCode.OK, before)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
-from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look, look_before
+from kgroup.admin.change.offset_plans import GroupNow, forgets, look, look_before
 from kgroup.admin.change.unread import unread_offsets, unread_text
 from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import (
     DEAD,
     EMPTY,
@@ -26,7 +26,7 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGr
 from kgroup.security.rights import DELETE, on_group
 
 
-def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
+def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
     """Return the effect of deleting these groups: what they have not read, and what no undo restores."""
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
@@ -90,9 +90,7 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
     return tuple(results)
 
 
-def recorded(
-    cluster: ClusterView, journal: Journal, group_ids: Sequence[str], reason: str | None
-) -> Deletion:
+def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
     """Delete the groups as one journal entry, which keeps their offsets.
 
     Share groups with unreadable start offsets, and groups that cannot be described, are kept and become
@@ -125,9 +123,9 @@ def recorded(
     }
     share = [name for name in wanted if now[name].type == SHARE]
     done = {name: now[name].done_beyond for name in share}
-    plan = {"groups": wanted, "share": share, "done_beyond": done, "actor": actor(), "reason": reason}
+    plan = {"groups": wanted, "share": share, "done_beyond": done, "reason": reason}
     named = [{"group_id": group_id} for group_id in wanted]
-    with journal.change("delete", cluster.cluster_id(), plan, {"offsets": before}, named) as entry:
+    with cluster.change("delete", plan, {"offsets": before}, named) as entry:
         items = execute(cluster, wanted)
         entry.results += map(asdict, items)
     return Deletion((*items, *kept.values()), entry.id)

@@ -7,7 +7,6 @@ from functools import partial
 
 from kgroup.admin.as_json import document
 from kgroup.admin.change.committing import Codes, forget, store
-from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     GroupNow,
@@ -19,6 +18,7 @@ from kgroup.admin.change.offset_plans import (
     refusal_of,
 )
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition, grouped
@@ -48,11 +48,8 @@ class OffsetsExecution:
     journal_id: str | None
 
 
-def execute(
-    cluster: ClusterView,
-    journal: Journal,
-    plan: OffsetsPlan,
-    progress: Callable[[int], None] = lambda count: None,
+def execute_offsets(
+    cluster: ClusterView, plan: OffsetsPlan, progress: Callable[[int], None] = lambda count: None
 ) -> OffsetsExecution:
     """Execute the plan group by group, and record it.
 
@@ -90,7 +87,7 @@ def execute(
         for group_id, mine in grouped((item.group_id, item) for item in items if item.planned).items()
     }
     before = {"offsets": image}
-    with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:
+    with cluster.change(plan.command, plan_document(plan), before, named) as entry:
         for group_id, mine in by_group.items():
             changed = _change(cluster, group_id, mine, share=group_id in share)
             done += changed

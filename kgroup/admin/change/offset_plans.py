@@ -6,10 +6,8 @@ partition. Frozen values of plain types, so that `dataclasses.asdict` is JSON.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
-import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -20,6 +18,7 @@ from typing import Annotated, Any
 
 from kgroup.admin.as_json import document
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import actor
 from kgroup.admin.models import (
     DEAD,
     EMPTY,
@@ -398,15 +397,6 @@ def imported(
         return Draft(at)
 
     return {name: {p: draft(p, at) for p, at in rows.items()} for name, rows in wanted.items()}
-
-
-def actor() -> str:
-    """Return who makes changes, as user@host."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user id without a name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
 
 
 def plan_document(plan: OffsetsPlan) -> Document:

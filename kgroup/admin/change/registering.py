@@ -6,10 +6,8 @@ The list is a group setting of kgroup's embedded cluster; no Kafka has it (SM-80
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.remove_members import effect_of
-from kgroup.admin.change.settings import SettingsChange
-from kgroup.admin.change.settings import execute as change_settings
+from kgroup.admin.change.settings import SettingsChange, change_settings
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, ChangeStatus, GroupDescription
 from kgroup.admin.read.describe import groups_only
@@ -89,7 +87,7 @@ class RegistrationPlan:
         return tuple(row.instance_id for row in self.registrants if row.is_missing)
 
 
-def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
+def plan_registration(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
     """Return the effect of the change, which the broker has validated; the group need not exist.
 
     Raise ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type;
@@ -129,14 +127,14 @@ def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> Registrati
     return RegistrationPlan(group_id, wanted, group, _registrants(wanted, settings, group), changes, settings)
 
 
-def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reason: str | None) -> str:
+def execute_registration(cluster: ClusterView, made: RegistrationPlan, reason: str | None = None) -> str:
     """Execute a plan as one journal entry, and return its id. Ids added meanwhile by others stay."""
     before = tuple(
         Setting(name, made.before.get(name), "group" if name in made.before else "default")
         for name in made.changes
     )
     change = SettingsChange(made.wanted.command, made.group_id, made.changes, before, reason)
-    return change_settings(cluster, journal, change)
+    return change_settings(cluster, change)
 
 
 def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -58,7 +57,9 @@ class Selection:
         return not (self.instance_ids or self.member_ids or self.hosts or self.left_only or self.all)
 
 
-def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
+def plan_removal(
+    cluster: ClusterView, group_id: str, selection: Selection, reason: str | None = None
+) -> Plan:
     """Return the effect of removing the selected members; changes nothing.
 
     Members selected by id that are not in the group are items with the result not_found. Raise SafetyRefused
@@ -149,18 +150,17 @@ def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
     return group
 
 
-def recorded(cluster: ClusterView, journal: Journal, made: Plan) -> Execution:
+def execute_removal(cluster: ClusterView, made: Plan) -> Execution:
     """Remove the plan's members as one journal entry; raise SafetyRefused when the group has changed."""
     group = check_fresh(cluster, made)
-    plan = {"actor": actor(), **plan_document(made)}
     named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in made.items]
-    with journal.change("remove-members", cluster.cluster_id(), plan, asdict(group), named) as entry:
-        items = execute(cluster, made)
+    with cluster.change("remove-members", plan_document(made), asdict(group), named) as entry:
+        items = _remove(cluster, made)
         entry.results += map(asdict, items)
     return Execution(made, items, entry.id)
 
 
-def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
+def _remove(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
     """Remove the plan's members; return a result for each, in the plan's order.
 
     The plan must be fresh (`check_fresh`). Raise BrokerRefused when the broker refuses the whole request or

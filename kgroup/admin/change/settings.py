@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ChangeStatus
 from kgroup.admin.settings import Items, Setting, Wanted, alter_group
@@ -21,7 +19,7 @@ class SettingsChange:
     reason: str | None = None
 
 
-def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> str:
+def change_settings(cluster: ClusterView, change: SettingsChange) -> str:
     """Change the settings, all or none, as one journal entry; return its id."""
     plan = {
         "group_id": change.group_id,
@@ -31,12 +29,11 @@ def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> s
             else wanted
             for name, wanted in change.changes.items()
         },
-        "actor": actor(),
         "reason": change.reason,
     }
     image = {"settings": [asdict(setting) for setting in change.before if setting.name in change.changes]}
     named = [{"setting": name} for name in change.changes]
-    with journal.change(change.command, cluster.cluster_id(), plan, image, named) as entry:
+    with cluster.change(change.command, plan, image, named) as entry:
         alter_group(cluster, change.group_id, change.changes)
         entry.results += [{**item, "result": ChangeStatus.DONE} for item in named]
     return entry.id

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kgroup.admin.change.journal import IN_DOUBT, LAST, Entry, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
@@ -14,6 +13,7 @@ from kgroup.admin.change.offset_plans import (
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import IN_DOUBT, LAST, Entry, Journal
 from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.domain import TopicPartition, first_of
 from kgroup.durations import utc
@@ -37,17 +37,15 @@ class _PartitionChange:
 _Changes = dict[str, dict[TopicPartition, _PartitionChange]]
 
 
-def plan_undo(
-    cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
-) -> OffsetsPlan:
+def plan_undo(cluster: ClusterView, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
     """Return how to restore the state before a journal entry: offsets, leader epochs and metadata.
 
     LAST is the newest change in the journal, whatever it changed. `group_ids` limit the entry's groups and
     must be among them. Commit times cannot be restored. Raise SafetyRefused for an entry without an undo, and
     when a committed offset is no longer what the change made of it: a commit came after.
     """
-    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id)
-    changed = _left(journal, entry, _named(entry, entry_id), frozenset(group_ids))
+    entry = _find(cluster.journal, entry_id, cluster.metadata(()).cluster_id)
+    changed = _left(cluster.journal, entry, _named(entry, entry_id), frozenset(group_ids))
     # A share group that is gone since becomes one again.
     if entry.command == DELETE:
         share = list(entry.plan.get("share", ()))

@@ -55,8 +55,9 @@ def unread_text(rows: Sequence[UnreadOffset]) -> str:
     return ", ".join(parts) or NOTHING_UNREAD
 
 
-def with_unread(plan: OffsetsPlan, unread: Unread) -> OffsetsPlan:
-    """Return a plan of deletions that says what each of them forgets to read."""
+def with_unread(cluster: ClusterView, plan: OffsetsPlan, now: Mapping[str, GroupNow]) -> OffsetsPlan:
+    """Return a plan of deletions that says how many records each of them leaves unread."""
+    unread = unread_offsets(cluster, now)
     rows = {(name, row.topic, row.partition): row for name, mine in unread.items() for row in mine}
     items = []
     told: dict[str, list[UnreadOffset]] = {}

@@ -93,9 +93,7 @@ def examine_all(
     errors: list[ItemError] = []
     with Past(cluster, wanted) as past:
         ordered = wanted if HISTORY in without else past.in_order()
-        described_groups = describe_each(
-            cluster, ordered, expected=SETTINGS not in without, topologies=True, now_ms=now_ms
-        )
+        described_groups = describe_each(cluster, ordered, expected=SETTINGS not in without, now_ms=now_ms)
         for described in described_groups:
             facts = [
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups

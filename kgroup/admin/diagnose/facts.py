@@ -365,7 +365,9 @@ def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     names = [each.group.group_id for each in facts]
     # An exclusion is the same for all of them.
     described = (
-        describe(cluster, names, expected=SETTINGS not in facts[0].left_out) if facts else Description(())
+        describe(cluster, names, expected=SETTINGS not in facts[0].left_out, topologies=False)
+        if facts
+        else Description(())
     )
     groups = {group.group_id: group for group in described.groups}
     for each in facts:

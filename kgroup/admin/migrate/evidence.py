@@ -84,7 +84,7 @@ def gather_all(
     names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
     live = [group.group_id for group in groups.values() if group.state != EMPTY]
-    seen = describe(cluster, live) if live else Description((), ())
+    seen = describe(cluster, live, expected=False, topologies=False) if live else Description((), ())
     findings = {found.group_id: found.findings for found in seen.groups}
     hidden = {error.item: error for error in seen.errors}
     hidden |= {found.group_id: found.errors[0] for found in seen.groups if found.errors}
@@ -304,6 +304,14 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
         return {name: logged_in(states[name]) if name in states else None for name in names}
 
     return read_each(topic, group_ids, read)
+
+
+def logged(cluster: ClusterView, group_id: str) -> Logged | None:
+    """Return what only the group's records show; None for a group without records."""
+    found = read_logged(cluster, [group_id])[group_id]
+    if isinstance(found, KgroupError):
+        raise found
+    return found
 
 
 def logged_in(state: GroupState) -> Logged:

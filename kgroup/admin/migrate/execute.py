@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, TypeVar
 
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
@@ -100,7 +98,7 @@ def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
     )
 
 
-def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -> Conversion:
+def convert_empty(cluster: ClusterView, plan: MigrationPlan) -> Conversion:
     """Convert an empty group to the other protocol; its journal entry holds the offsets before.
 
     Raise SafetyRefused when the group is not empty (any more), BrokerRefused when the broker refuses. The
@@ -109,8 +107,7 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     group_id, direction = plan.group_id, plan.direction
     before = before_conversion(cluster, group_id, direction)
     name, image = f"{direction} execute", {"offsets": listed(before)}
-    document = {"actor": actor(), **asdict(plan)}
-    with journal.change(name, cluster.cluster_id(), document, image) as entry:
+    with cluster.change(name, asdict(plan), image) as entry:
         group, changed = convert(cluster, group_id, direction, before)
         entry.results.append(converted(changed))
     return Conversion(group_id, group.type, group.state, len(before), changed, entry.id)

@@ -11,7 +11,7 @@ from kgroup.admin.migrate.evidence import gather
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan
 
 
-def plan(
+def plan_migration(
     cluster: ClusterView,
     group_id: str,
     direction: str,

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.execute import before_conversion, convert, converted, listed
 from kgroup.admin.migrate.fleet import Fleet, FleetRow, plan_fleet
@@ -78,7 +76,6 @@ class WavesRun:
     """A run over the waves that resumes at `runs`; `store` gets all of it at each step and poll."""
 
     cluster: ClusterView
-    journal: Journal
     waves: Sequence[Wave]
     runs: list[WaveRun]
     store: Callable[[Sequence[WaveRun]], None]
@@ -195,7 +192,7 @@ class WavesRun:
     def _described(self, group_ids: Sequence[str]) -> dict[str, GroupDescription | KgroupError]:
         """Return each group with offsets, or why it cannot be described."""
         try:
-            described = describe(self.cluster, group_ids)
+            described = describe(self.cluster, group_ids, expected=False, topologies=False)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
         found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
@@ -211,7 +208,6 @@ class WavesRun:
         items = [{"group_id": group_id} for group_id in (*empty, *rest)]
         attempt = 1 if self._run.hook is None else self._run.hook.attempt + 1
         plan: Document = {
-            "actor": actor(),
             "wave": self._run.name,
             "hook": None if hook is None else shown(hook),
             "attempt": attempt,
@@ -221,7 +217,7 @@ class WavesRun:
             "groups": [[row.group_id, row.type, row.state, row.members] for row in rows.values()],
             "offsets": {group_id: listed(offsets) for group_id, offsets in empty.items()},
         }
-        with self.journal.change("upgrade run", self.cluster.cluster_id(), plan, image, items) as change:
+        with self.cluster.change("upgrade run", plan, image, items) as change:
             self._put(journal_id=change.id)
             for group_id, offsets in empty.items():
                 with self._stopping(group_id):

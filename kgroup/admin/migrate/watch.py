@@ -235,18 +235,21 @@ def _signature(group: GroupDescription) -> object:
     return group.type, group.state, group.group_epoch, group.assignment_epoch, frozenset(members)
 
 
-def watch(
+def watch_migration(
     cluster: ClusterView,
-    tracker: Tracker,
+    group_id: str,
+    direction: str,
+    *,
     interval_s: float,
-    stop_after_s: float,
+    stuck_after_s: float,
+    stop_after_s: float = float("inf"),
 ) -> Iterator[Look]:
     """Yield looks until the migration is done or stuck, or time is up; the last look says which.
 
     A failed look is reported as such; only a failure of the first is raised.
     """
-    group_id = tracker.group_id
-    eyes = Eyes(cluster, tracker.direction)
+    tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
+    eyes = Eyes(cluster, direction)
     first = True
     for _ in cluster.retry.looks(interval_s, stop_after_s):
         seen = eyes.see([group_id])[group_id]

@@ -192,7 +192,7 @@ class Looks:
 
 
 def look_until(
-    cluster: ClusterView, find: Find, limit_s: float, interval_s: float, *, offsets: bool
+    cluster: ClusterView, find: Find, limit_s: float, interval_s: float, *, offsets: bool = True
 ) -> Iterator[Looks]:
     """Yield the same looks after each poll of the groups that `find` returns, the last when time is up."""
     looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
@@ -243,7 +243,7 @@ def groups_now(
     """
     wanted = list(group_ids)
     try:
-        described = describe(cluster, wanted, offsets=offsets)
+        described = describe(cluster, wanted, offsets=offsets, expected=False, topologies=False)
     except KgroupError as error:
         if not is_passing(error):
             raise

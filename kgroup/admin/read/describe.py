@@ -47,19 +47,20 @@ def describe(
     group_ids: Iterable[str],
     *,
     offsets: bool = True,
-    expected: bool = False,
-    topologies: bool = False,
+    expected: bool | None = None,
+    topologies: bool | None = None,
 ) -> Description:
     """Return each group with members, and with offsets, lag and findings unless `offsets` is False.
 
     `expected` adds the members each group expects, by its settings; `topologies` the topologies that Kafka
-    Streams applications report, which a plugin of the broker has to look up.
+    Streams applications report, which a plugin of the broker has to look up; both come with offsets unless
+    excluded.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
     named = list(dict.fromkeys(group_ids))
     topics = Topics(cluster) if offsets else None
-    extras = _Extras(expected, topologies)
+    extras = _Extras(*(offsets if each is None else each for each in (expected, topologies)))
     return _look(cluster, named, topics, extras)
 
 
@@ -67,8 +68,8 @@ def describe_each(
     cluster: ClusterView,
     group_ids: Iterable[str],
     *,
-    expected: bool = False,
-    topologies: bool = False,
+    expected: bool = True,
+    topologies: bool = True,
     now_ms: int | None = None,
 ) -> Iterator[Description]:
     """Yield the same with offsets, in rounds: for more groups than memory should hold."""

@@ -142,10 +142,10 @@ def measure(
     first: Mapping[tuple[str, str, int], OffsetRow] = {}
     if interval_s is not None:
         began = cluster.retry.clock()
-        first = by_partition(describe(cluster, wanted))
+        first = by_partition(describe(cluster, wanted, expected=False, topologies=False))
         cluster.retry.pause(interval_s)
         interval_s = cluster.retry.clock() - began
-    description = describe(cluster, wanted)
+    description = describe(cluster, wanted, expected=False, topologies=False)
     return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)
 
 
@@ -153,7 +153,7 @@ def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
     """Yield the same without rates, in rounds: for more groups than memory should hold."""
-    for description in describe_each(cluster, group_ids):
+    for description in describe_each(cluster, group_ids, expected=False, topologies=False):
         yield report_of(description, {}, None, _ages(cluster, description.groups) if times else None)
 
 

@@ -1,5 +1,6 @@
 """Every group of the cluster, broker by broker; a broker that does not answer hides no other."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -12,12 +13,18 @@ from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
-def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
+def list_groups(
+    cluster: ClusterView,
+    states: Iterable[str] = (),
+    types: Iterable[str] = (),
+    *,
+    count_members: bool = False,
+) -> Listing:
     """Return the groups of every broker, by id, limited to states and types (in any case) where given.
 
     `errors` names what cannot be seen: brokers that fail, and all else that hides groups (visibility.py). Old
     brokers list no states and no types: to filter by these, the groups are described. Raise the failure when
-    no broker answers.
+    no broker answers. To count members costs a describe.
     """
     sight = GroupSight(cluster)
     brokers = cluster.brokers()
@@ -39,10 +46,11 @@ def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple
         *sight.unseen(listed, failed),
     ]
     listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
-    return _filtered(cluster, listing, _words(states), _words(types))
+    listing = _filtered(cluster, listing, _words(states), _words(types))
+    return with_members(cluster, listing) if count_members else listing
 
 
-def described(
+def with_members(
     cluster: ClusterView, listing: Listing, known: Answers[GroupDescription] | None = None
 ) -> Listing:
     """Return the same listing with members counted, and with states and types that no broker listed.
@@ -83,14 +91,14 @@ def _filtered(cluster: ClusterView, listing: Listing, states: set[str], types: s
 
     old = tuple(filter(unlisted, listing.groups))
     if old:
-        filled = described(cluster, replace(listing, groups=old))
+        filled = with_members(cluster, replace(listing, groups=old))
         known = {group.group_id: group for group in filled.groups}
         groups = tuple(known.get(group.group_id, group) for group in listing.groups)
         listing = Listing(groups, filled.errors)
     return replace(listing, groups=tuple(filter(wanted, listing.groups)))
 
 
-def _words(values: tuple[str, ...]) -> set[str]:
+def _words(values: Iterable[str]) -> set[str]:
     return {value.strip().lower() for value in values}
 
 

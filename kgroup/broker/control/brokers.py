@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from kgroup.broker.control.declaring import Chosen, Duration, GroupId, NodeId, NotThere, seconds, verb
 from kgroup.broker.control.dispatcher import ControlledDispatcher
 from kgroup.broker.control.nodes import of_nodes
 from kgroup.broker.server import Server
@@ -18,10 +21,12 @@ class Brokers:
         self._cluster = server.cluster
         self._dispatcher = dispatcher
 
-    def stop(self, node: int) -> None:
-        """Stop a broker: its port refuses connections, and others lead the partitions they have replicas of.
+    @verb("POST", "/brokers/{node}/stop")
+    def stop(self, node: NodeId) -> Chosen:
+        """Stop a broker.
 
-        Partitions that no other broker has are without a leader. ConfigError if it is down, or the last one.
+        Its port refuses connections, and others lead the partitions they have replicas of. Partitions that
+        no other broker has are without a leader. ConfigError if it is down, or the last one.
         """
         self._check(node)
         down = self._cluster.down
@@ -41,33 +46,55 @@ class Brokers:
                     self._lead(name, number, left[0])
         self._dispatcher.release(node)
         self._dispatcher.frozen_nodes.discard(node)
+        return {"node": node}
 
-    def start(self, node: int) -> None:
-        """Start a broker again, at its address; partitions that others lead by now stay with them."""
+    @verb("POST", "/brokers/{node}/start")
+    def start(self, node: NodeId) -> Chosen:
+        """Start it again.
+
+        At its address; partitions that others lead by now stay with them.
+        """
         self._check(node)
         if node not in self._cluster.down:
             raise ConfigError(f"broker {node} is up", "stop_broker stops it")
         self._server.open_broker(node)
         self._cluster.down.discard(node)
+        return {"node": node}
 
-    def freeze(self, node: int) -> None:
-        """Answer nothing that is sent to a broker, as if its process were stopped; ConfigError if it is."""
+    @verb("POST", "/brokers/{node}/freeze")
+    def freeze(self, node: NodeId) -> Chosen:
+        """Freeze it: it answers nothing."""
         self._check(node, up=True)
         if node in self._dispatcher.frozen_nodes:
             raise ConfigError(f"broker {node} is frozen already", "thaw_broker resumes it")
         self._dispatcher.frozen_nodes.add(node)
+        return {"node": node}
 
-    def thaw(self, node: int) -> None:
-        """Serve what was sent to a frozen broker meanwhile, and what is sent from now on."""
+    @verb("POST", "/brokers/{node}/thaw")
+    def thaw(self, node: NodeId) -> Chosen:
+        """Answer again.
+
+        First what was sent to the frozen broker meanwhile.
+        """
         self._check(node)
         if node not in self._dispatcher.frozen_nodes:
             frozen = ", ".join(map(str, sorted(self._dispatcher.frozen_nodes)))
             raise ConfigError(f"broker {node} is not frozen", f"{frozen} is" if frozen else "none is")
         self._dispatcher.frozen_nodes.discard(node)
         self._dispatcher.release(node)
+        return {"node": node}
 
-    def move(self, topic: str, partition: int, node: int) -> None:
-        """Make a broker lead a partition, in a new epoch; it becomes a replica if it was none."""
+    @verb("POST", "/topics/{topic}/{partition}/move")
+    def move(
+        self,
+        topic: Annotated[str, "The topic's name."],
+        partition: Annotated[int, "The partition's number."],
+        node: NodeId,
+    ) -> Chosen:
+        """Make a broker lead a partition.
+
+        In a new epoch; it becomes a replica if it was none.
+        """
         self._check(node, up=True)
         known = self._cluster.catalog.topics.get(topic)
         if known is None or topic in INTERNAL_TOPICS:
@@ -83,14 +110,22 @@ class Brokers:
                 f"{topic} has no partition {partition}", f"it has {known.partitions}, from 0 on"
             )
         self._lead(topic, partition, node)
+        return {"node": node}
 
-    def move_coordinator(self, group_id: str, node: int | None, loading_ms: int = 0) -> int:
-        """Make a broker coordinate a group and those that share its partition; return which.
+    @verb("POST", "/groups/{group}/move")
+    def move_coordinator(
+        self,
+        group: GroupId,
+        node: Annotated[int | None, "Which broker; the next one if it is left out."] = None,
+        loading: Annotated[Duration, "How long it loads, in the brokers' time."] = "0s",
+    ) -> Chosen:
+        """Make another broker coordinate a group.
 
-        None takes the next one that is up. It answers COORDINATOR_LOAD_IN_PROGRESS for so long, by the
-        brokers' time. Sessions then restart, as in Kafka.
+        Groups that share its partition move with it. While it loads, it answers COORDINATOR_LOAD_IN_PROGRESS.
+        Sessions then restart, as in Kafka.
         """
-        partition = self._dispatcher.partition_of(group_id)
+        partition = self._dispatcher.partition_of(group)
+        loading_ms = int(seconds(loading) * 1000)
         before = self._cluster.leader_of(OFFSETS_TOPIC, partition)
         if node is None:
             up = [each for each in self._cluster.nodes if each not in self._cluster.down]
@@ -106,7 +141,7 @@ class Brokers:
                 self._dispatcher.tickets.reload(partition)
 
             self._dispatcher.wakeups.at(clock.now_ms() + loading_ms, loaded)
-        return node
+        return {"node": node}
 
     def _lead(self, topic: str, partition: int, node: int) -> None:
         known = self._cluster.catalog.topics[topic]
@@ -123,6 +158,6 @@ class Brokers:
 
     def _check(self, node: int, *, up: bool = False) -> None:
         if node not in self._cluster.nodes:
-            raise ConfigError(*of_nodes(node, self._cluster.nodes))
+            raise NotThere("node", *of_nodes(node, self._cluster.nodes))
         if up and node in self._cluster.down:
             raise ConfigError(f"broker {node} is down", "start_broker starts it again")

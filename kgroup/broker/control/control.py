@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated, Literal, TypeAlias
 
+from kgroup.arguments import checked
 from kgroup.broker.control.brokers import Brokers
+from kgroup.broker.control.declaring import (
+    Duration,
+    GroupId,
+    Named,
+    NotThere,
+    Now,
+    Seen,
+    Timeout,
+    seconds,
+    verb,
+)
 from kgroup.broker.control.dispatcher import GATE, ControlledDispatcher
 from kgroup.broker.control.faults.installed import FaultSet
 from kgroup.broker.control.gates import Gate
@@ -16,15 +29,15 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.sessions import MemberName, members, session_of
 from kgroup.coordinator.state import State
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import ConfigError, KgroupError
+from kgroup.errors import ConfigError, KgroupError, TimedOut
 from kgroup.runtime.clock import MovableClock
 from kgroup.timers import TimerKey
 
 FOREVER_MS = 1 << 50
 MOST_MS = 366 * 86_400_000
 """As far as one move goes."""
-PATIENCE_S = 10.0
-"""How long members have, in real time, to do what a rebalance waits for while time is moved."""
+Name: TypeAlias = Annotated[str, "Its instance id, client id or member id."]
+OfGroup: TypeAlias = Annotated[str | None, "Its group, where several members have the name."]
 
 
 class Control:
@@ -40,40 +53,90 @@ class Control:
         self.brokers = Brokers(server, self.dispatcher)
         self._presence = self.dispatcher.presence
 
-    async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
-        """Move time forward, as `Move` does, and return the time it is then; ConfigError if it is too far."""
+    @verb("GET", "/now")
+    def now(self) -> Now:
+        """The brokers' time, in ms since 1970."""
+        return {"now_ms": self.clock.now_ms()}
+
+    @verb("POST", "/advance")
+    @checked
+    async def advance(
+        self,
+        by: Annotated[Duration, 'How far, as "45s".'],
+        others: Annotated[Literal["kept", "silent"], '"kept", or "silent": all sessions run out.'] = "kept",
+        patience: Annotated[Duration, "Real time for what a rebalance waits for."] = "10s",
+    ) -> Now:
+        """Move the brokers' time forward; members that are connected and not frozen lose nothing by it."""
+        by_ms = int(seconds(by) * 1000)
         if by_ms > MOST_MS:
             raise ConfigError(f"time cannot move by {by_ms} ms at once", "366d is the most; move again")
         target_ms = self.clock.now_ms() + by_ms
+        keep, patience_s = others == "kept", seconds(patience)
         move = Move(self.dispatcher, self.clock, target_ms, keep=keep, patience_s=patience_s)
         await move.carry_out()
-        return self.clock.now_ms()
+        return self.now()
 
-    def expire(self, name: str, group_id: str | None = None) -> MemberName:
-        """End a member's session now, as if nothing had been heard of it for its length."""
-        member = self._member(name, group_id)
-        state = self.state_of(member.group_id)
-        session = session_of(state, member)
+    @verb("POST", "/members/expire")
+    def expire(self, member: Name, group: OfGroup = None) -> Named:
+        """End a member's session now."""
+        found = self._member(member, group)
+        state = self.state_of(found.group_id)
+        session = session_of(state, found)
         if session is not None:
             self.fire(session)
-        if member in members(state):
+        if found in members(state):
             why = "it waits for a rebalance, and Kafka expires no member that does"
-            raise KgroupError(f"{name} of {member.group_id} cannot expire now: {why}", "wait until_stable")
-        return member
+            raise KgroupError(f"{member} of {found.group_id} cannot expire now: {why}", "wait until_stable")
+        return _named(found)
 
-    def freeze(self, name: str, group_id: str | None = None) -> MemberName:
-        """Hold all that a member sends to its coordinator, until `thaw`."""
-        member = self._member(name, group_id)
-        self._presence.frozen[member.group_id, member.member_id] = member
-        return member
+    @verb("POST", "/members/freeze")
+    def freeze(self, member: Name, group: OfGroup = None) -> Named:
+        """Freeze a member: hold all that it sends."""
+        found = self._member(member, group)
+        self._presence.frozen[found.group_id, found.member_id] = found
+        return _named(found)
 
-    def thaw(self, name: str, group_id: str | None = None) -> MemberName:
-        """Serve what a frozen member has sent since, and from now on."""
-        member = the_one(name, group_id, self._presence.frozen.values(), "frozen member")
-        key = member.group_id, member.member_id
+    @verb("POST", "/members/thaw")
+    def thaw(self, member: Name, group: OfGroup = None) -> Named:
+        """Thaw a frozen member."""
+        found = the_one(member, group, self._presence.frozen.values(), "frozen member")
+        key = found.group_id, found.member_id
         del self._presence.frozen[key]
         self.dispatcher.release(key)
-        return member
+        return _named(found)
+
+    @verb("POST", "/groups/wait")
+    async def wait(
+        self,
+        group: GroupId,
+        members: Annotated[int | None, "How many members it has."] = None,
+        state: Annotated[str | None, 'Its state, as "Stable"; in any case.'] = None,
+        timeout: Timeout = "30s",  # noqa: ASYNC109 - the name that kcl has
+    ) -> Seen:
+        """Wait until a group has so many members, or is in a state."""
+        if members is None and state is None:
+            raise ConfigError("nothing is waited for", "give members, state or both")
+        limit_s = seconds(timeout)
+
+        def holds() -> Seen | None:
+            found = self.seen(group)
+            if found is None or members not in (None, found["members"]):
+                return None
+            same = state is None or state.lower() == found["state"].lower()
+            return found if same and self.is_settled(group) else None
+
+        found = await until(holds, limit_s)
+        if found is None:
+            raise TimedOut(f"{group} was not as asked in {limit_s:g} s: it is {self.shown(group)}")
+        return found
+
+    @verb("GET", "/groups/{group}")
+    def group(self, group: GroupId) -> Seen:
+        """A group's state and size."""
+        found = self.seen(group)
+        if found is None:
+            raise NotThere("group", f"there is no group {group}", "POST /groups/wait waits for it")
+        return found
 
     def set_gate(self, group_id: str, gate: Gate) -> None:
         """Have `gate` decide which requests of a group's members are served; ConfigError if one does."""
@@ -140,7 +203,7 @@ class Control:
         group = self.state_of(group_id).groups.get(group_id)
         return group is None or group.state != "Stable" or self.is_stable(group_id)
 
-    def seen(self, group_id: str) -> dict[str, object] | None:
+    def seen(self, group_id: str) -> Seen | None:
         """Return a group's state and the number of its members, None for no group."""
         group = self.state_of(group_id).groups.get(group_id)
         if group is None:
@@ -163,3 +226,7 @@ class Control:
     def _member(self, name: str, group_id: str | None) -> MemberName:
         shards = self.cluster.live_shards()
         return the_one(name, group_id, (m for s in shards for m in members(s.coordinator.state)), "member")
+
+
+def _named(member: MemberName) -> Named:
+    return {"group": member.group_id, "member": member.member_id}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.change.journal import Entry, Journal
+from kgroup.admin.journal import Entry, Journal
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.refusals import is_absent
 from kgroup.cli.env.invocation import Env
@@ -29,7 +29,7 @@ from kgroup.errors import StorageError
 from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.history.fold.explain import Blame
 
 REMOVE, DELETE, FORGET = "remove-members", "delete", "offsets delete"
@@ -107,10 +107,12 @@ def command(
     return show(env, Result(data, lines, "groups", names, errors, code, where))
 
 
-def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, str]:
+def _states(env: Env, admin: "ClusterView | None", names: Iterable[str]) -> dict[str, str]:
     """Return the groups' states now: while a classic group rebalances, no record shows it."""
+    from kgroup.admin.read.describe import groups_only
+
     found: dict[str, str] = {}
-    for name, group in admin.groups(names).items() if admin is not None else ():
+    for name, group in groups_only(admin, names).items() if admin is not None else ():
         if isinstance(group, GroupDescription):
             found[name] = group.state
         elif not is_absent(group):

@@ -28,7 +28,7 @@ from kgroup.errors import ConfigError, ErrorCode, Unreachable
 from kgroup.log.directory import owner_of
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
 
 _TOPIC_COLUMNS = (
@@ -56,8 +56,10 @@ def status(env: Env) -> ExitCode:
     The metrics of the embedded cluster have Kafka's names. While it is served, they come from the process
     that serves it, if it was started with --metrics. Kafka does not show metrics to its clients.
     """
+    from kgroup.admin.topics import cluster_status
+
     with open_admin(env) as admin:
-        found = admin.cluster_status()
+        found = cluster_status(admin)
         where = identity(admin, env)
         metrics, why_none = metrics_of(env, admin)
     controller = "none" if found.controller_id is None else found.controller_id
@@ -101,8 +103,10 @@ def topics(
     internal: Annotated[bool, option("--internal", "Include internal topics.")] = False,
 ) -> ExitCode:
     """List topics with their partitions; exit code 6 if some may be hidden."""
+    from kgroup.admin.topics import list_topics
+
     with open_admin(env) as admin:
-        seen, unseen = admin.list_topics()
+        seen, unseen = list_topics(admin)
         found = [
             topic
             for topic in seen
@@ -153,6 +157,8 @@ def create_topic(
     config: Annotated[list[str] | None, option("--config KEY=VALUE", "A topic setting; repeatable.")] = None,
 ) -> ExitCode:
     """Create a topic."""
+    from kgroup.admin.topics import create_topic
+
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:
         raise ConfigError("--config takes KEY=VALUE", "for example --config retention.ms=3600000")
@@ -160,7 +166,7 @@ def create_topic(
         asked = {"partitions": partitions, "replication_factor": replication_factor, "configs": settings}
         made = {"topic": name}
         with admin.change("cluster create-topic", {**made, **asked}, {}, [made]) as entry:
-            topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
+            topic = create_topic(admin, name, partitions or -1, replication_factor or -1, settings)
             entry.results.append({**made, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     text = f"{topic.name} created with {count_of(len(topic.partitions), 'partition')}   journal {entry.id}"
@@ -178,7 +184,7 @@ REMOTE = "Kafka exposes its metrics over JMX only, not to its clients"
 NO_ENDPOINT = "the cluster is served without --metrics"
 
 
-def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | None]:
+def metrics_of(env: Env, admin: "ClusterView") -> tuple[list[Document] | None, str | None]:
     """Return Kafka's names and the numbers, or None and why there are none.
 
     Raise KgroupError when the process that serves the cluster announced an endpoint that does not answer.

@@ -13,12 +13,12 @@ from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
-from kgroup.cli.inputs.acl_specs import Resources, Terms, filters, new_acls
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.security.acl_specs import Resources, Terms, filters, new_acls
 
 if TYPE_CHECKING:
     from kgroup.admin.acls import ListedAcl
@@ -87,7 +87,7 @@ def add(
     A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe. Brokers without
     an authorizer (authorizer.class.name) refuse. Rules that exist already are left as they are.
     """
-    from kgroup.admin.acls import ListedAcl
+    from kgroup.admin.acls import Acls, ListedAcl
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     terms = Terms(principal or (), host or (), operation or (), pattern, deny)
@@ -95,7 +95,7 @@ def add(
     with open_admin(env) as admin:
         there: Collection[ListedAcl] = ()
         with suppress(KgroupError):  # the request to add them says why
-            there = admin.acls.list(filters(resources, terms))
+            there = Acls(admin).list(filters(resources, terms))
         listed = [ListedAcl.of(acl) for acl in wanted]
         new = [acl for acl, rule in zip(wanted, listed, strict=True) if rule not in there]
         where = identity(admin, env)
@@ -103,7 +103,7 @@ def add(
         if new:
             named: list[Document] = [{**ListedAcl.of(acl).words} for acl in new]
             with admin.change("cluster acl add", {"acls": named}, {}, named) as entry:
-                admin.acls.add(new)
+                Acls(admin).add(new)
                 entry.results += [{**row, "result": ChangeStatus.DONE} for row in named]
             journal_id = entry.id
     kept = [rule.words for rule in listed if rule in there]
@@ -142,11 +142,13 @@ def list_(
 ) -> ExitCode:
     """List access rules (ACLs): all of them, or those that the options select."""
 
+    from kgroup.admin.acls import Acls
+
     _one_of(deny, allow)
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
     with open_admin(env) as admin:
-        found = admin.acls.list(wanted)
+        found = Acls(admin).list(wanted)
         where = identity(admin, env)
     rows = [acl.words for acl in found]
     return show(env, Result({"acls": rows}, (Table(_COLUMNS, rows),), items="acls", cluster=where))
@@ -179,13 +181,15 @@ def remove(
     Exactly the rules shown are removed. At least one option must say which are meant.
     """
 
+    from kgroup.admin.acls import Acls
+
     _one_of(deny, allow)
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     terms = Terms(principal or (), host or (), operation or (), pattern, deny, allow)
     if terms == Terms() and not list(resources.named()):
         raise ConfigError("no option says which rules are meant", "for example --principal User:bob")
     with open_admin(env) as admin:
-        found = admin.acls.list(filters(resources, terms))
+        found = Acls(admin).list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
         journal_id = None
         where = identity(admin, env)
@@ -197,7 +201,7 @@ def remove(
             Consent(execute, yes).ask(env, _removal(found, None, (), where), question, grave=grave)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
-                gone = admin.acls.remove(found)
+                gone = Acls(admin).remove(found)
                 entry.results += [{**acl.words, "result": _result(acl, True, gone)} for acl in found]
             journal_id = entry.id
     result = _removal(found, journal_id, gone, where)

@@ -60,16 +60,18 @@ def add(
     other users of the machine could see it there. Brokers are sent a salted hash.
     """
 
+    from kgroup.admin.users import Users
+
     password = _password(name, password_file, password_env)
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
     with open_admin(env, makes=True) as admin:
-        known, _ = admin.users.list([name])
+        known, _ = Users(admin).list([name])
         entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
         plan = {"user": name, "mechanisms": entries}
         with admin.change("cluster user add", plan, _before(known), entries) as entry:
             # One by one, so that the journal shows which are set where a later one is refused.
             for each in entries:
-                admin.users.set(name, password, [str(each["mechanism"])], iterations)
+                Users(admin).set(name, password, [str(each["mechanism"])], iterations)
                 entry.results.append({**each, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     data = {**plan, "existed": bool(known), "journal_id": entry.id}
@@ -94,8 +96,10 @@ def list_(
 ) -> ExitCode:
     """List SCRAM users with their mechanisms; passwords cannot be read back."""
 
+    from kgroup.admin.users import Users
+
     with open_admin(env) as admin:
-        users, errors = admin.users.list(names or ())
+        users, errors = Users(admin).list(names or ())
         where = identity(admin, env)
     rows = [{"user": user.user, **asdict(entry)} for user in users for entry in user.mechanisms]
     result = Result(
@@ -122,11 +126,13 @@ def remove(
 ) -> ExitCode:
     """Remove a SCRAM user; open connections stay until their session ends."""
 
+    from kgroup.admin.users import Users
+
     with open_admin(env) as admin:
-        known, _ = admin.users.list([name])
+        known, _ = Users(admin).list([name])
         plan = {"user": name, "mechanisms": mechanism or [e.mechanism for u in known for e in u.mechanisms]}
         with admin.change("cluster user remove", plan, _before(known), [{"user": name}]) as entry:
-            gone = admin.users.remove(name, mechanism or ())
+            gone = Users(admin).remove(name, mechanism or ())
             entry.results += [{"user": name, "mechanism": each, "result": "removed"} for each in gone]
         where = identity(admin, env)
     text = f"user {name} removed for {', '.join(gone)}   journal {entry.id}"

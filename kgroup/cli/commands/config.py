@@ -79,8 +79,10 @@ def get(
 
     They govern members of the consumer protocol (KIP-848); classic clients bring their own.
     """
+    from kgroup.admin.settings import group_settings
+
     with open_admin(env) as admin:
-        settings = admin.group_settings(group)
+        settings = group_settings(admin, group)
         where = identity(admin, env)
     unknown = sorted(set(name or ()) - {setting.name for setting in settings})
     if unknown:
@@ -129,7 +131,8 @@ def set_(
     Without --execute, asks the broker whether it would accept the values. The old values are journalled.
     Waits up to 5 s until the broker returns the new ones; exit code 5 if it does not by then.
     """
-    from kgroup.admin.settings import once_applied, unlike
+    from kgroup.admin.change.settings import SettingsChange, change_settings
+    from kgroup.admin.settings import alter_group, group_settings, once_applied, unlike
 
     changes: dict[str, str | None] = {}
     for text in change or []:
@@ -141,8 +144,8 @@ def set_(
     if not changes:
         raise ConfigError("no setting is named", "SETTING=VALUE, or --unset SETTING")
     with open_admin(env) as admin:
-        before = {setting.name: setting for setting in admin.group_settings(group)}
-        admin.check_settings(group, changes)
+        before = {setting.name: setting for setting in group_settings(admin, group)}
+        alter_group(admin, group, changes, validate_only=True)
         needed = {name: changes[name] for name in unlike(before.values(), changes)}
         journal_id = None
         now: dict[str, Setting] = {}
@@ -150,8 +153,9 @@ def set_(
         if execute and needed:
             plan = _shown(group, changes, before, None, None)
             Consent(execute, yes).ask(env, plan, f"change {count_of(len(needed), 'setting')} of {group}?")
-            journal_id = admin.change_settings(group, needed, before.values(), reason)
-            applied, late = once_applied(lambda: admin.group_settings(group), needed, APPLIED_WITHIN_S)
+            made = SettingsChange("config set", group, needed, tuple(before.values()), reason)
+            journal_id = change_settings(admin, made)
+            applied, late = once_applied(lambda: group_settings(admin, group), needed, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
     errors = [

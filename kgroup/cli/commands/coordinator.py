@@ -44,6 +44,9 @@ def command(
 
     With --partitions the partition is computed as the broker does it: abs(hash(group)) mod partitions.
     """
+    from kgroup.admin.discovery import locate
+    from kgroup.admin.read.visibility import may_not_see
+
     if partitions is not None:
         computed = [
             {"group_id": g, "offsets_partition": offsets_partition_of(g, partitions), "coordinator": None}
@@ -52,8 +55,8 @@ def command(
         offline = [{**g, "broker": None, "address": None} for g in computed]
         return show(env, Result({"groups": computed}, (Table(_COLUMNS[:2], offline),), "groups", group))
     with open_admin(env) as admin:
-        groups = [asdict(found) for found in admin.find_coordinator(group)]
-        unseen = admin.may_not_see(OFFSETS_TOPIC)
+        groups = [asdict(found) for found in locate(admin, group)]
+        unseen = may_not_see(admin, OFFSETS_TOPIC)
         where = identity(admin, env)
     rows = [
         {**g, "broker": g["coordinator"]["id"], "address": "{host}:{port}".format(**g["coordinator"])}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.admin.models import EMPTY, GroupResult
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -26,7 +26,7 @@ from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
 _GRAVE = "groups would be deleted"
 
@@ -80,6 +80,9 @@ def command(
     Refused if the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
+    from kgroup.admin.change.delete import delete_groups, plan_deletion
+    from kgroup.admin.read.listing import list_groups
+    from kgroup.admin.read.staleness import stale
     from kgroup.cli.views.deletion import deletion
 
     stale_s = parse_duration(stale_for) if stale_for is not None else None
@@ -103,15 +106,15 @@ def command(
         names = list(named.groups)
         ages: dict[str, int | None] = {}
         if stale_s is not None:
-            listing = admin.list_groups((EMPTY,))
+            listing = list_groups(admin, (EMPTY,))
             empty = [g.group_id for g in listing.groups if not group or g.group_id in names]
-            ages, unsure = admin.stale(empty, int(stale_s * 1000))
+            ages, unsure = stale(admin, empty, int(stale_s * 1000))
             unseen = tuple({*named.unseen, *listing.errors, *unsure})
             names, named = list(ages), Named(tuple(ages), unseen)
         if execute and wait_empty:
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
-        planned = admin.plan_delete_groups(names)
+        planned = plan_deletion(admin, names)
         wanted = [item.group_id for item in planned if item.planned]
         shown = deletion(planned, ages, where, None, None, named.unseen)
         if not execute or not wanted:
@@ -120,7 +123,7 @@ def command(
         Consent(execute, yes).ask(env, shown, question, grave=_GRAVE)
         file = _export(admin, wanted, export, where, incomplete)
         env.note(f"committed offsets kept in {file}")
-        done = admin.delete_groups(wanted, reason)
+        done = delete_groups(admin, wanted, reason)
         results = {item.group_id: item for item in done.items}
         items = [results.get(item.group_id, item) for item in planned]
         result = deletion(items, ages, where, done.journal_id, file, named.unseen)
@@ -145,15 +148,18 @@ def _restore(
         )
 
 
-def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:
+def _export(
+    admin: "ClusterView", groups: list[str], file: str | None, where: Document, incomplete: bool
+) -> str:
     """Store the offsets in a file before the deletion; return its name.
 
     Raise Failure, as for any missing right, when there may be more offsets than are visible, unless
     `incomplete` allows it.
     """
+    from kgroup.admin.change.offset_plans import look
     from kgroup.cli.views.offset_exports import keep
 
-    now = admin.look(groups)
+    now = look(admin, groups)
     for found in now.values():
         if found.error:
             raise found.error

@@ -85,6 +85,8 @@ def command(
     Members that are not stable come first. JSON always has all sections and all rows. A name with * ? [ is a
     pattern; '[*]' is the group called *. Parts that could not be read are named, and the exit code is 5 or 6.
     """
+    from kgroup.admin.read.describe import describe_each
+
     sections, pick = _sections(section, by), pick_of(sort, top)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
@@ -98,7 +100,7 @@ def command(
     with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
         shown = _Shown(env, sections, (by, pick), named.unseen, identity(admin, env))
-        return shown.show(admin.describe_each(named.groups))
+        return shown.show(describe_each(admin, named.groups))
 
 
 def pick_of(sort: str | None, top: int | None) -> "Pick":

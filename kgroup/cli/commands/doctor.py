@@ -79,6 +79,8 @@ def command(
     With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
     5 if that is not known.
     """
+    from kgroup.admin.diagnose.doctor import examine_all
+
     if kafka is not None:
         from kgroup.cli.views.release import examine as examine_release
 
@@ -101,7 +103,9 @@ def command(
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
-        found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
+        found = examine_all(
+            admin, named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s
+        )
         where = identity(admin, env)
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]

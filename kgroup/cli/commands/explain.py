@@ -188,12 +188,12 @@ def _with_now(env: Env, told: Result, groups: Sequence[str]) -> Result:
     if not groups:
         env.note("no group is named in what is explained: the cluster was not asked")
         return told
-    from kgroup.admin.diagnose.doctor import PATIENCE_S
+    from kgroup.admin.diagnose.doctor import PATIENCE_S, examine_all
     from kgroup.cli.views import checkups
 
     try:
         with open_admin(env) as admin:
-            found = admin.examine(groups, window_ms=_WINDOW_MS, left_out=(), patience_s=PATIENCE_S)
+            found = examine_all(admin, groups, window_ms=_WINDOW_MS, left_out=(), patience_s=PATIENCE_S)
             where = identity(admin, env)
     except ConfigError:
         raise

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Annotated
 
-from kgroup.admin.change.journal import Entry, Journal
+from kgroup.admin.journal import Entry, Journal
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option

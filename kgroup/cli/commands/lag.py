@@ -61,6 +61,7 @@ def command(
     partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
     a pattern; '[*]' is the group called *.
     """
+    from kgroup.admin.read.lag_report import measure, measure_each
     from kgroup.cli.views.lag_parts import Shown
 
     pick = pick_of(sort, top)
@@ -86,8 +87,10 @@ def command(
         named = expand(admin, group)
         shown = Shown(env, limit, by_topic, in_time, identity(admin, env), named)
         if interval_s is not None:  # all groups are polled twice, the same time apart
-            return shown.show(iter([admin.lag(named.groups, times=in_time, interval_s=interval_s)]), pick)
-        return shown.show(admin.lag_each(named.groups, times=in_time), pick)
+            return shown.show(
+                iter([measure(admin, named.groups, times=in_time, interval_s=interval_s)]), pick
+            )
+        return shown.show(measure_each(admin, named.groups, times=in_time), pick)
 
 
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"

@@ -23,7 +23,7 @@ from kgroup.domain import Document
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
     Key = Callable[[GroupListing], tuple[object, ...]]
 
@@ -100,6 +100,8 @@ def command(
     Shows what can be seen and names what may hide the rest: brokers that do not answer or partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
+    from kgroup.admin.read.listing import list_groups, with_members
+
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
     for name in types:
@@ -132,17 +134,17 @@ def command(
         listing = replace(listing, groups=_named(groups, glob or [], regex, protocol_type))
         return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:
-        listing = _with_absent(admin.list_groups(states, types), [] if filtered else glob or [])
+        listing = _with_absent(list_groups(admin, states, types), [] if filtered else glob or [])
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         found = None
         if topic is not None or static_only:
-            from kgroup.cli.inputs.topic_readers import reading
+            from kgroup.admin.read.topic_readers import reading
 
             listing, found = reading(admin, listing, topic, static_only)
             if topic is not None and not listing.groups:
                 _refuse_absent(admin, topic)
         if members:
-            listing = admin.count_members(listing, found)
+            listing = with_members(admin, listing, found)
         where = identity(admin, env)
     return _show(env, listing, where, key, sort)
 
@@ -156,9 +158,9 @@ def _with_absent(listing: Listing, names: list[str]) -> Listing:
     return replace(listing, errors=(*listing.errors, *errors))
 
 
-def _refuse_absent(admin: "Admin", topic: str) -> None:
+def _refuse_absent(admin: "ClusterView", topic: str) -> None:
     """Raise Failure (not found) for a topic that no group reads because there is none."""
-    found = admin.find_topics([topic])[topic]
+    found = admin.topics([topic])[topic]
     if isinstance(found, BrokerRefused) and found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         hint = "kgroup cluster topics shows them; a topic that may not be described looks the same"
         raise Failure(

@@ -25,7 +25,7 @@ from kgroup.errors import ConfigError, ErrorCode
 from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.members.driver import Event
     from kgroup.members.effects import GroupMember
@@ -153,7 +153,7 @@ def run(
     return ExitCode.OK
 
 
-def _prepare(admin: "Admin", stop: _Stop) -> None:
+def _prepare(admin: "ClusterView", stop: _Stop) -> None:
     """Let signals end the member; raise ConfigError for a cluster that only this process serves."""
     if not any(port for _, port in admin.transport.nodes().values()):
         raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")

@@ -102,17 +102,18 @@ def unregister(
 def _change(
     env: Env, group: str, wanted: "Registering", yes: bool, execute: bool, reason: str | None
 ) -> ExitCode:
+    from kgroup.admin.change.registering import execute_registration, plan_registration
     from kgroup.cli.views.registration import shown
 
     with open_admin(env) as admin:
-        plan = admin.plan_registration(group, wanted)
+        plan = plan_registration(admin, group, wanted)
         where = identity(admin, env)
         journal_id = None
         if execute and plan.changes:
             Consent(execute, yes).ask(
                 env, shown(plan, None, where), f"change the expected members of {group}?"
             )
-            journal_id = admin.execute_registration(plan, reason)
+            journal_id = execute_registration(admin, plan, reason)
     result = shown(plan, journal_id, where)
     if journal_id:
         own_before = {name: plan.before.get(name) for name in plan.changes}

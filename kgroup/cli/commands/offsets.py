@@ -32,9 +32,9 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset
     from kgroup.admin.change.reset import Scope
+    from kgroup.admin.discovery import ClusterView
 
 AllTopics = Annotated[bool, option("--all-topics", "Every partition the group has committed.")]
 
@@ -63,6 +63,7 @@ def export(
     consumers is refused: they would keep committing there. Owners that may be left over give a warning.
     A name with * ? [ is a pattern; '[*]' is the group called *.
     """
+    from kgroup.admin.change.offset_plans import look
     from kgroup.cli.views.offset_exports import result
 
     scope = scope_of(topic, topic is None)
@@ -78,7 +79,7 @@ def export(
     else:
         with open_admin(env) as admin:
             named = expand(admin, group)
-            now = admin.look(named.groups)
+            now = look(admin, named.groups)
             hidden = [found.unseen for found in now.values() if found.unseen]
             unseen = [*named.unseen, *(hidden if scope.all_topics else _hidden(admin, scope.topics))]
             where = identity(admin, env)
@@ -159,7 +160,8 @@ def delete(
     The plan shows what they have not read yet. `reset-offsets --undo` restores them once the group has no
     members. For a share group, which must be empty, topics are deleted whole.
     """
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, look, make_plan
+    from kgroup.admin.change.unread import with_unread
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
@@ -170,12 +172,12 @@ def delete(
         named = expand(admin, group, change=True)
 
         def plan() -> OffsetsPlan:
-            now = admin.look(named.groups)
+            now = look(admin, named.groups)
             drafts = {
                 name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
-            return admin.with_unread(make_plan(purpose, now, drafts), now)
+            return with_unread(admin, make_plan(purpose, now, drafts), now)
 
         left_out = unseen_of(admin, named.groups) if all_topics else _hidden(admin, scope.topics)
         unseen = [*named.unseen, *left_out]
@@ -211,6 +213,7 @@ def clone(
         Draft,
         OffsetsPlan,
         Purpose,
+        look,
         make_plan,
     )
     from kgroup.admin.read.conditions import raised
@@ -221,10 +224,10 @@ def clone(
     with open_admin(env) as admin:
 
         def plan() -> OffsetsPlan:
-            now = admin.look([source, target], [target] if share else ())
+            now = look(admin, [source, target], [target] if share else ())
             group = now[source]
             if group.type == SHARE and now[target].state == ABSENT:
-                now = admin.look([source, target], [target])
+                now = look(admin, [source, target], [target])
             if group.error:
                 raise group.error
             if not group.committed and group.unseen:
@@ -239,8 +242,10 @@ def clone(
         return run(env, admin, plan, Consent(execute, yes), before=before, unseen=unseen)
 
 
-def _hidden(admin: "Admin", topics: Iterable[str]) -> list[ItemError]:
-    return [error for topic in topics for error in admin.may_not_see(topic)]
+def _hidden(admin: "ClusterView", topics: Iterable[str]) -> list[ItemError]:
+    from kgroup.admin.read.visibility import may_not_see
+
+    return [error for topic in topics for error in may_not_see(admin, topic)]
 
 
 def _within(

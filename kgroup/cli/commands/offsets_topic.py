@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
-from kgroup.cli.inputs.history import Source, not_read, opened
+from kgroup.cli.inputs.history import not_read, opened
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
@@ -21,6 +21,7 @@ from kgroup.errors import ConfigError
 from kgroup.history.items import RawRecord
 
 if TYPE_CHECKING:
+    from kgroup.admin.read.source import Source
     from kgroup.history.stats import Statistics, Tally
 
 _SORTS = ("bytes", "records", "commits", "tombstones")
@@ -163,7 +164,7 @@ def _hex(text: str, what: str) -> bytes:
         raise ConfigError(f"{what} is not hexadecimal", "two digits a byte, as in 0001") from None
 
 
-def _scan(source: Source) -> "Statistics":
+def _scan(source: "Source") -> "Statistics":
     from kgroup.history.stats import scan
 
     with source.progress() as progress:

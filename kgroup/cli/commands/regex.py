@@ -42,13 +42,15 @@ def check(
     Consumer-protocol members send patterns to the broker, which expects RE2 and matches whole names
     (KIP-848); classic clients match in their own language. Exit code 8 if a broker would refuse the pattern.
     """
+    from kgroup.admin.topics import list_topics
+
     where = None
     unseen: tuple[ItemError, ...] = ()
     if topics is not None or offline:
         names = read_text(topics).split() if topics is not None else []
     else:
         with open_admin(env) as admin:
-            seen, unseen = admin.list_topics()
+            seen, unseen = list_topics(admin)
             names = [topic.name for topic in seen if not topic.internal]
             where = identity(admin, env)
     found = check_pattern(pattern, names)

@@ -23,8 +23,8 @@ from kgroup.domain import Document, count_of, ranges
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.change.remove_members import Selection
+    from kgroup.admin.discovery import ClusterView
 
 
 _PANEL = "Members"
@@ -104,7 +104,7 @@ def command(
 
     Prints the plan and changes nothing without --execute. A member that is still running rejoins at once.
     """
-    from kgroup.admin.change.remove_members import Selection, plan_document
+    from kgroup.admin.change.remove_members import Selection, execute_removal, plan_document
 
     if wait not in (None, "stable"):
         raise ConfigError(f"--wait {wait!r} is unknown", "only: stable")
@@ -129,7 +129,7 @@ def command(
         if execute and count:
             question = f"remove {count_of(count, 'member')} of {plan.group_id}?"
             Consent(execute, yes).ask(env, result, question, grave=GRAVE)
-            done = admin.execute(plan)
+            done = execute_removal(admin, plan)
             result = executed(plan, done.items, done.journal_id, where)
             result = with_undo(result, _NO_UNDO) if done.journal_id else result
         if execute and wait:  # where nothing was left to remove, too: a repeated script waits again
@@ -138,14 +138,14 @@ def command(
 
 
 def _plan(
-    admin: "Admin",
+    admin: "ClusterView",
     group: str | None,
     group_id: str | None,
     selection: "Selection",
     reason: str | None,
     plan_in: str | None,
 ) -> Plan:
-    from kgroup.admin.change.remove_members import plan_from
+    from kgroup.admin.change.remove_members import plan_from, plan_removal
 
     if group and group_id and group != group_id:
         raise ConfigError("GROUP and --group-id name different groups")
@@ -163,17 +163,17 @@ def _plan(
         raise ConfigError("no group is named", "kgroup remove-members GROUP --instance-id ID")
     if selection.empty:
         raise ConfigError("no member is named", "--instance-id, --member-id, --host, --left-only or --all")
-    return admin.plan_remove_members(wanted, selection, reason)
+    return plan_removal(admin, wanted, selection, reason)
 
 
-def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
+def _wait_stable(admin: "ClusterView", group_id: str, timeout_s: float) -> str | ItemError:
     """Return how the wait ended: in words, or as an error when the time ran out.
 
     Running members rejoin: Empty is an end only when none has rejoined in all that time.
     """
-    from kgroup.admin.read.conditions import Condition
+    from kgroup.admin.read.conditions import Condition, wait_for
 
-    ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)
+    ((waited,), _) = wait_for(admin, [group_id], Condition("stable"), timeout_s)
     if waited.held:
         members = "members unknown" if waited.members is None else count_of(waited.members, "member")
         return f"{group_id} is Stable after {waited.waited_s:.1f} s, {members}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.change.journal import LAST
+from kgroup.admin.journal import LAST
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -30,9 +30,9 @@ from kgroup.domain import count_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import OffsetsPlan
     from kgroup.admin.change.reset import Spec
+    from kgroup.admin.discovery import ClusterView
 
 _where_to = partial(option, rich_help_panel="Where to")
 
@@ -102,6 +102,7 @@ def command(
     what was there before.
     """
     from kgroup.admin.change.offset_plans import plan_document
+    from kgroup.admin.change.reset import plan_reset
 
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
@@ -135,7 +136,7 @@ def command(
             affected = named or list(spec.rows)
             _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
             shared = affected if share else ()
-            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason, shared, create)
+            plan = partial(plan_reset, admin, affected, spec, scope, reason, shared, create)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
 
@@ -158,19 +159,20 @@ def command(
         return run(env, admin, kept, consent, before=before, unseen=unseen)
 
 
-def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
+def _stored(admin: "ClusterView", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
     """Return an existing plan, from a file or as the before-image of a journal entry."""
     from kgroup.admin.change.offset_plans import plan_from
+    from kgroup.admin.change.undo import plan_undo
 
     if kind == "--undo":
-        return lambda: admin.plan_undo(value, groups)
+        return lambda: plan_undo(admin, value, groups)
     plan = read_plan(value, plan_from)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
     return lambda: plan
 
 
-def _of_entry(admin: "Admin", entry_id: str, typed: Sequence[str]) -> Named:
+def _of_entry(admin: "ClusterView", entry_id: str, typed: Sequence[str]) -> Named:
     """Return the groups of a journal entry that are meant; they need not exist any more."""
     from kgroup.admin.change.undo import groups_of
 
@@ -210,21 +212,22 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
 
 
 def _remove_static(
-    env: Env, admin: "Admin", groups: Sequence[str], reason: str | None, consent: Consent
+    env: Env, admin: "ClusterView", groups: Sequence[str], reason: str | None, consent: Consent
 ) -> Sequence[str]:
     """Remove every static member; one that still runs rejoins, and then the reset is refused."""
-    from kgroup.admin.change.remove_members import Selection
+    from kgroup.admin.change.remove_members import Selection, execute_removal, plan_removal
+    from kgroup.admin.read.describe import describe
     from kgroup.cli.commands.remove_members import GRAVE, planned
 
     said = []
     where = identity(admin, env)
-    for described in admin.describe(groups, offsets=False).groups:
+    for described in describe(admin, groups, offsets=False).groups:
         static = tuple(member.instance_id for member in described.known_members if member.instance_id)
         if static:
-            plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
+            plan = plan_removal(admin, described.group_id, Selection(instance_ids=static), reason)
             question = f"remove {count_of(len(static), 'static member')} of {described.group_id}?"
             consent.ask(env, planned(plan, where), question, grave=GRAVE)
-            done = admin.execute(plan)
+            done = execute_removal(admin, plan)
             removed = [str(item.instance_id) for item in done.items if item.result == ChangeStatus.REMOVED]
             said.append(f"{described.group_id}: removed {', '.join(removed)}   journal {done.journal_id}")
     return said

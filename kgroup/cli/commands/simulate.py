@@ -227,8 +227,12 @@ class Live:
 
 def _live(env: Env, group_id: str) -> Live:
     """Return a live group's number of members, their assigned partitions, and the timeouts it shows."""
+    from kgroup.admin.migrate.evidence import logged
+    from kgroup.admin.read.describe import groups_only
+    from kgroup.admin.settings import group_settings
+
     with open_admin(env) as admin:
-        found = admin.groups([group_id])[group_id]
+        found = groups_only(admin, [group_id])[group_id]
         if isinstance(found, KgroupError):
             raise found
         if not found.members:
@@ -238,12 +242,12 @@ def _live(env: Env, group_id: str) -> Live:
         session = heartbeat = None
         with suppress(BrokerRefused):
             if found.type == CONSUMER:
-                values = {setting.name: setting.value for setting in admin.group_settings(group_id)}
+                values = {setting.name: setting.value for setting in group_settings(admin, group_id)}
                 texts = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
                 session, heartbeat = (int(text) if text else None for text in texts)
-            elif logged := admin.logged(group_id):
+            elif seen := logged(admin, group_id):
                 # Each classic member brings a session timeout, which only the group's record shows.
-                session = max(logged.session_timeouts.values(), default=None)
+                session = max(seen.session_timeouts.values(), default=None)
     counts = [member.partition_count for member in found.members]
     partitions = None if None in counts else sum(count or 0 for count in counts)
     return Live(len(found.members), partitions or None, session, heartbeat)

@@ -21,7 +21,6 @@ from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
 from kgroup.cli.views.fleet import Question
-from kgroup.cli.views.fleet import plan as plan_fleet
 from kgroup.cli.views.migration import planned
 from kgroup.errors import ConfigError
 
@@ -83,11 +82,15 @@ def plan(
     if static:
         if one is None or pattern:
             raise ConfigError("--static is about one group", "name that group alone")
+        from kgroup.admin.migrate.static import plan_static
+
         with open_admin(env, stop_after_s=limit_of_many(env) if read_log else None) as admin:
-            return show(env, planned(admin.plan_static(one, read_log=read_log), identity(admin, env)))
+            return show(env, planned(plan_static(admin, one, read_log=read_log), identity(admin, env)))
     if one is not None:
         return show_plan(env, one, "upgrade", pattern, read_log)
-    return plan_fleet(env, question)
+    from kgroup.cli.frame.fleet import plan_many
+
+    return plan_many(env, question)
 
 
 @make(

@@ -53,7 +53,7 @@ def command(
     groups that are not visible; 6 is the same for missing rights. A name with * ? [ is a pattern; '[*]' is
     the group called *.
     """
-    from kgroup.admin.read.conditions import Condition
+    from kgroup.admin.read.conditions import Condition, wait_for
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
@@ -64,7 +64,7 @@ def command(
             named = expand(admin, group, waiting=True)
             return named.groups, named.unseen
 
-        ended, unseen = admin.wait_for(find, condition, limit_s, every_s, env.note)
+        ended, unseen = wait_for(admin, find, condition, limit_s, every_s, env.note)
         where = identity(admin, env, ask=False)
     return show(env, result(ended, unseen, condition, for_.strip(), limit_s, where))
 

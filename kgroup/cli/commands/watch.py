@@ -71,7 +71,7 @@ def command(
     Outages are reported and survived; exit code 5 if something was not visible at the end.
     Posts are signed, and retried in order; any that could not be delivered is named, and the exit code is 5.
     """
-    from kgroup.admin.read.conditions import Condition
+    from kgroup.admin.read.conditions import Condition, look_until
 
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
@@ -85,7 +85,7 @@ def command(
 
         before: dict[str, GroupDescription | None] = {}
         lost: dict[str, ItemError] = {}
-        for looks in admin.look_until(find, limit_s, every_s):
+        for looks in look_until(admin, find, limit_s, every_s):
             view.report(sight_changes(lost, looks.problems))
             for name in looks.names:
                 if name in before and name not in looks.failed:

@@ -15,7 +15,7 @@ from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.client.settings import ConnectionSettings
     from kgroup.protocol.transport import Transport
 
@@ -43,14 +43,16 @@ def begin_waiting(env: Env) -> float:
 
 
 @contextmanager
-def open_admin(env: Env, *, stop_after_s: float | None = None, makes: bool = False) -> Iterator["Admin"]:
-    """Open an Admin of the cluster that `env` names; raise KgroupError if it is unusable.
+def open_admin(
+    env: Env, *, stop_after_s: float | None = None, makes: bool = False
+) -> Iterator["ClusterView"]:
+    """Open a session with the cluster that `env` names; raise KgroupError if it is unusable.
 
     An embedded cluster must exist, unless the command `makes` one. The command ends within --timeout, which
     all requests share. One that runs on ends after `stop_after_s` and `LEAST_S`, and refuses a --timeout that
     would not end it.
     """
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.client.retry import Retry
 
     timeout_s = env.settings().timeout_s()
@@ -61,10 +63,10 @@ def open_admin(env: Env, *, stop_after_s: float | None = None, makes: bool = Fal
         )
     env.limit.set(timeout_s if stop_after_s is None else stop_after_s + LEAST_S)
     with closing(_transport(env, makes)) as transport:
-        yield Admin(transport, retry=Retry(timeout_s, limit=env.limit))
+        yield ClusterView(transport, retry=Retry(timeout_s, limit=env.limit))
 
 
-def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
+def identity(admin: "ClusterView", env: Env, *, ask: bool = True) -> Document:
     """Return the envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
 
     Without `ask` the id is null until an answer has reported it.

@@ -17,7 +17,7 @@ from kgroup.domain import first_of
 from kgroup.errors import KgroupError, SafetyRefused
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
 Execute = Annotated[
     bool,
@@ -92,9 +92,9 @@ def undo_line(env: Env, verb: str, *names: str, options: Sequence[str] = ()) -> 
     return "undo: " + shell.command(verb, *names, options=" ".join([*options, *env.target_words()]))
 
 
-def undo_of_offsets(env: Env, admin: "Admin", entry_id: str) -> str:
+def undo_of_offsets(env: Env, admin: "ClusterView", entry_id: str) -> str:
     """Return how to undo a journalled change of committed offsets, and when that will work if not now."""
-    from kgroup.admin.change.undo import changed_groups
+    from kgroup.admin.change.undo import changed_groups, plan_undo
 
     groups = changed_groups(admin.journal, entry_id)
     if not groups:
@@ -103,7 +103,7 @@ def undo_of_offsets(env: Env, admin: "Admin", entry_id: str) -> str:
     named = groups if len(groups) == 1 and not set("*?[") & set(groups[0]) else ()
     line = undo_line(env, "reset-offsets", *named, options=("--undo", entry_id))
     try:
-        plan = admin.plan_undo(entry_id)
+        plan = plan_undo(admin, entry_id)
     except SafetyRefused as error:
         return f"undo: none, {error.message}"
     except KgroupError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from kgroup.admin import shell
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import connection_of
@@ -71,23 +71,29 @@ def offer_for(path: str, parameter: "Parameter") -> Offer | None:
 
 def groups(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the groups of the cluster that the words so far name."""
-    return _of_cluster(ctx, "groups", lambda admin: [g.group_id for g in admin.list_groups().groups])
+    from kgroup.admin.read.listing import list_groups
+
+    return _of_cluster(ctx, "groups", lambda admin: [g.group_id for g in list_groups(admin).groups])
 
 
 def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the topics of the cluster without internal ones."""
-    return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
+    from kgroup.admin.topics import topics
+
+    return _of_cluster(ctx, "topics", lambda admin: [t.name for t in topics(admin) if not t.internal])
 
 
 def partitions(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the topics; behind `TOPIC:` its partitions, after those of a comma list already typed."""
+    from kgroup.admin.topics import topics as described
+
     topic, colon, listed = incomplete.partition(":")
     if not colon:
         return topics(ctx, incomplete)
     found = _of_cluster(
         ctx,
         f"partitions of {topic}",
-        lambda admin: [str(p.partition) for t in admin.topics([topic]) for p in t.partitions],
+        lambda admin: [str(p.partition) for t in described(admin, [topic]) for p in t.partitions],
     )
     done = listed[: listed.rfind(",") + 1]
     return [f"{topic}:{done}{number}" for number in found]
@@ -105,6 +111,8 @@ def members(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 def _ids(ctx: "Context", what: str, id_of: Callable[["Member"], str | None]) -> list[str]:
     """Return an id of each member of the groups named so far, of those that have one."""
+    from kgroup.admin.read.describe import describe
+
     named = ctx.params.get("group") or ()
     wanted = [named] if isinstance(named, str) else list(named)
     return _of_cluster(
@@ -112,7 +120,7 @@ def _ids(ctx: "Context", what: str, id_of: Callable[["Member"], str | None]) -> 
         f"{what} of {wanted}",
         lambda admin: [
             found
-            for group in (admin.describe(wanted, offsets=False).groups if wanted else ())
+            for group in (describe(admin, wanted, offsets=False).groups if wanted else ())
             for member in group.known_members
             if (found := id_of(member))
         ],
@@ -132,11 +140,13 @@ def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 def settings(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the settings of the group named so far, as its broker knows them."""
+    from kgroup.admin.settings import group_settings
+
     group = ctx.params.get("group") or ""
     if not group:
         return []
     return _of_cluster(
-        ctx, f"settings of {group}", lambda admin: [s.name for s in admin.group_settings(group)]
+        ctx, f"settings of {group}", lambda admin: [s.name for s in group_settings(admin, group)]
     )
 
 
@@ -147,15 +157,15 @@ def assignments(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 def entries(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the changes in the journal."""
-    from kgroup.admin.change.journal import Journal
+    from kgroup.admin.journal import Journal
 
     return ["LAST", *(entry.id for entry in Journal.default().entries())]
 
 
 def undoable(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the changes in the journal that --undo takes."""
-    from kgroup.admin.change.journal import Journal
     from kgroup.admin.change.undo import CHANGES
+    from kgroup.admin.journal import Journal
 
     return ["LAST", *(entry.id for entry in Journal.default().entries() if entry.command in CHANGES)]
 
@@ -194,7 +204,7 @@ _BY_KIND: dict[str, Offer] = {
 }
 
 
-def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
+def _of_cluster(ctx: "Context", what: str, ask: Callable[["ClusterView"], list[str]]) -> list[str]:
     """Return the answer of the cluster the words so far name, or the one cached a moment ago."""
     if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
@@ -207,6 +217,7 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) 
     kept = _Kept()
     found = kept.find(key)
     if found is None:
+        from kgroup.client.retry import Retry
         from kgroup.client.transport import SocketTransport
 
         found = []
@@ -215,7 +226,7 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) 
         if not isinstance(connection, Path):
             transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
             try:
-                found = ask(Admin(transport, timeout_s=PATIENCE_S))
+                found = ask(ClusterView(transport, Retry(timeout_s=PATIENCE_S)))
             finally:
                 transport.close()
         kept.put(key, found)

@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.inputs.history import Source
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.pipeline_session import opened_spark, segments_at
 from kgroup.errors import ConfigError
 from kgroup.pipeline.spark.session import check_installed
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.source import Source
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 SPARK_FROM_BYTES = 8 << 30
 """Up to here one process is done before Spark would be: it needs some ten seconds to start."""
 
 
-def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> str:
+def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) -> str:
     """Return a timeline's engine: the one requested, else Spark for very much input if installed.
 
     `plain`: nothing is requested that Spark does not show (single commits, a page with owners). Raise

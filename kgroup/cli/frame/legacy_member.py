@@ -11,7 +11,7 @@ from kgroup.client.settings import parse_bootstrap
 from kgroup.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
     from kgroup.zookeeper.entry.member import Happened
 
 SESSION_MS = 6000
@@ -32,13 +32,14 @@ class Legacy:
 
     def run(
         self,
-        admin: "Admin",
+        admin: "ClusterView",
         topic_count: str,
         stop: Callable[[], bool],
         on_event: "Callable[[Happened], None]",
         on_log: Callable[[str], None],
     ) -> None:
         """Consume until stopped; raise Unreachable if no coordinator ever assigned it a partition."""
+        from kgroup.admin.read.records import Records
         from kgroup.zookeeper.entry.member import Broker, ConsumerConfig, LegacyConsumer, LegacyDriver
 
         brokers = tuple(Broker(-1, host, port) for host, port in self._addresses)
@@ -57,7 +58,7 @@ class Legacy:
         driver = LegacyDriver(
             LegacyConsumer(config),
             # A poll longer than this would delay pings.
-            admin.records(self._session_ms / 6000),
+            Records(admin, self._session_ms / 6000),
             clock_ms=lambda: time.monotonic_ns() // 1_000_000,
             stop=stop,
             on_event=on_event,

@@ -39,8 +39,10 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
+    from kgroup.admin.migrate.plan import plan_migration
+
     with open_admin(env, stop_after_s=limit_of_many(env) if read_log else None) as admin:
-        made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
+        made = plan_migration(admin, group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
     return show(env, planned(made, where))
 
@@ -120,22 +122,24 @@ class Choices:
 
 def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
     """Convert an empty group; for a live one print how to roll its clients, and watch that."""
-    from kgroup.admin.migrate.execute import roll_order
+    from kgroup.admin.migrate.evidence import gather
+    from kgroup.admin.migrate.execute import convert_empty, roll_order
     from kgroup.admin.migrate.plan import plan_of
+    from kgroup.admin.read.visibility import sees_every_topic
     from kgroup.cli.views.migration_watch import Pace, follow
 
     ends_s = limit_of_many(env) if choices.read_log else None
     if choices.watching:
         ends_s = stop_after_s(choices.stop_after)
     with open_admin(env, stop_after_s=ends_s) as admin:
-        found = admin.evidence(group, read_log=choices.read_log)
+        found = gather(admin, group, read_log=choices.read_log)
         plan = plan_of(found, direction)
         where = identity(admin, env)
         unknown = plan.verdict == UNKNOWN and not choices.accept_unknown
         if unknown or plan.verdict in (BLOCKED, ALREADY):
             return show(env, outcome(plan, "none", where))
         if found.group.state == EMPTY:
-            if not choices.accept_unknown and not admin.sees_every_topic():
+            if not choices.accept_unknown and not sees_every_topic(admin):
                 # Offsets are proven the same, or nothing is converted.
                 raise raised(unseen_offsets(group))
             Consent(True, choices.yes).ask(
@@ -143,7 +147,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
                 planned(plan, where),
                 f"convert the empty group {group} to the {NEXT[direction][1]} protocol?",
             )
-            done = admin.convert_empty(plan)
+            done = convert_empty(admin, plan)
             back = "downgrade" if direction == "upgrade" else "upgrade"
             result = outcome(plan, "converted", where, done)
             return show(env, with_undo(result, undo_line(env, f"{back} execute", group)))

@@ -16,8 +16,8 @@ from kgroup.cli.output.wording import of_seen
 from kgroup.domain import TopicPartition, count_of, first_of
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
+    from kgroup.admin.discovery import ClusterView
 
 WaitEmpty = Annotated[bool, option("--wait-empty", "Before --execute, wait until the groups are empty.")]
 Topics = Annotated[
@@ -34,7 +34,7 @@ MANY = 20
 
 def run(
     env: Env,
-    admin: "Admin",
+    admin: "ClusterView",
     make_plan: Callable[[], "OffsetsPlan"],
     consent: Consent,
     *,
@@ -46,6 +46,7 @@ def run(
     `unseen` says what the plan may lack, groups or offsets. `before` prepares an execution and reports what
     it did; the plan is made after it, because members commit when they close.
     """
+    from kgroup.admin.change.offset_changes import execute_offsets
     from kgroup.cli.views.offsets import executed, planned
 
     csv = env.output.format == "csv"
@@ -61,7 +62,7 @@ def run(
         question = f"{plan.spec}: change {count_of(count, 'committed offset')} of {names}?"
         consent.ask(env, shown, question, grave=_grave(plan))
     with bar(env, "groups", len(plan.groups), least=MANY) as progress:
-        done = admin.execute_offsets(plan, progress)
+        done = execute_offsets(admin, plan, progress)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
         result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
@@ -83,9 +84,11 @@ def _grave(plan: "OffsetsPlan") -> str | None:
     return f"the change of {first_of(lasting, 3)} {NO_UNDO}" if lasting else None
 
 
-def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
+def unseen_of(admin: "ClusterView", groups: Iterable[str]) -> Sequence[ItemError]:
     """Return why groups may have more offsets than visible: rights, or unreadable start offsets."""
-    return [found.unseen for found in admin.look(groups).values() if found.unseen]
+    from kgroup.admin.change.offset_plans import look
+
+    return [found.unseen for found in look(admin, groups).values() if found.unseen]
 
 
 def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
@@ -94,7 +97,7 @@ def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
 
 
 def import_plan(
-    admin: "Admin",
+    admin: "ClusterView",
     wanted: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]",
     spec: str,
     reason: str | None,
@@ -106,15 +109,15 @@ def import_plan(
     Offsets of partitions that do not exist are failed items of it; absent groups in `share` become share
     groups, and absent ones in `typed` stay absent.
     """
-    from kgroup.admin.change.offset_plans import Purpose, make_plan
+    from kgroup.admin.change.offset_plans import Purpose, hints_for_absent, imported, look, make_plan
 
-    now = admin.look(wanted, share)
-    hints = admin.hints_for_absent(now, typed)
-    drafts = {**admin.import_drafts(wanted), **{name: {} for name in hints}}
+    now = look(admin, wanted, share)
+    hints = hints_for_absent(admin, now, typed)
+    drafts = {**imported(admin, wanted), **{name: {} for name in hints}}
     return make_plan(Purpose("offsets import", spec, reason), now, drafts, hints)
 
 
-def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
+def once_empty(env: Env, admin: "ClusterView", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
     """Return a function that waits until none of these groups has members; it reports nothing."""
 
     def wait() -> Sequence[str]:
@@ -125,13 +128,13 @@ def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], 
     return wait
 
 
-def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
+def wait_until_empty(env: Env, admin: "ClusterView", groups: Sequence[str]) -> None:
     """Wait until no group has members; raise Failure (timed out) that names those that have."""
-    from kgroup.admin.read.conditions import Condition, raised
+    from kgroup.admin.read.conditions import Condition, raised, wait_for
 
     timeout_s = begin_waiting(env)
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
-    ended, _ = admin.wait_for(groups, Condition("empty"), timeout_s, note=env.note)
+    ended, _ = wait_for(admin, groups, Condition("empty"), timeout_s, note=env.note)
     for waited in ended:
         if waited.unseen:
             raise raised(waited.unseen)

@@ -9,7 +9,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
-from kgroup.admin.migrate.run import Options, Stopped, against, goes_on_at
+from kgroup.admin.migrate.fleet import plan_fleet
+from kgroup.admin.migrate.run import Options, Stopped, WavesRun, against, goes_on_at
 from kgroup.admin.migrate.watch import Unowned
 from kgroup.admin.migrate.wave_state import (
     BLOCKED,
@@ -39,7 +40,7 @@ from kgroup.domain import Document, count_of, first_of
 from kgroup.durations import iso, parse_duration
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import ClusterView
 
 _STEPS = {"done": "green", "STOPPED": "bold red"}
 _COLUMNS = (
@@ -86,10 +87,10 @@ def run(env: Env, order: Order) -> ExitCode:
 
 
 def _foreseen(
-    admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
+    admin: "ClusterView", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> Result:
     """Return where the run would resume, with the plan of all groups that are still to be planned."""
-    runs = continued(waves, file.read())
+    runs = list(continued(waves, file.read()))
     left = [run for run in runs if run.step != DONE]
     cut_off: dict[str, tuple[Stop, ...]] = {}
     planned: list[WaveRun] = []
@@ -98,7 +99,7 @@ def _foreseen(
             planned += [run] if goes_on_at(run, options.hook_again) == PLAN else []
         except Stopped as stopped:
             cut_off[run.name] = stopped.stops
-    fleet = admin.plan_fleet(group_id for run in planned for group_id in run.group_ids)
+    fleet = plan_fleet(admin, (group_id for run in planned for group_id in run.group_ids))
     verdicts = {row.group_id: row.verdict for row in fleet.rows}
     stops = tuple(against(fleet))
     shown = [
@@ -121,7 +122,7 @@ def _foreseen(
 
 
 def _execute(
-    env: Env, admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
+    env: Env, admin: "ClusterView", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> ExitCode:
     reported: dict[str, object] = {}
 
@@ -141,7 +142,7 @@ def _execute(
             elif env.output.format == "ndjson":
                 print(json_line("upgrade run", document(run)), flush=True)
 
-    made = admin.run_waves(waves, continued(waves, file.read()), store, options)
+    made = WavesRun(admin, waves, list(continued(waves, file.read())), store, options)
     ended: ExitCode | None = None
     with _ended_by_sigterm():
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from glob import escape
 from shlex import quote
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from kgroup.admin.models import ItemError, Listing
 from kgroup.cli.exit_codes import ExitCode, Failure
@@ -17,9 +17,13 @@ from kgroup.cli.output.wording import of_seen
 from kgroup.domain import value
 from kgroup.errors import SafetyRefused
 
+if TYPE_CHECKING:
+    from kgroup.admin.discovery import ClusterView
 
+
+@runtime_checkable
 class Lists(Protocol):
-    """A source that lists all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
+    """A source beside Kafka that lists all its groups: a tree in ZooKeeper."""
 
     def list_groups(self) -> Listing: ...
 
@@ -32,7 +36,9 @@ class Named:
     unseen: tuple[ItemError, ...] = ()
 
 
-def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
+def expand(
+    source: "Lists | ClusterView", names: Iterable[str], *, change: bool = False, waiting: bool = False
+) -> Named:
     """Return group ids in the order named, a pattern's sorted, none twice; only patterns ask the cluster.
 
     A plain id need not exist. Raise Failure for a pattern without a match: NOT_FOUND where all groups are
@@ -42,7 +48,7 @@ def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting:
     wanted = list(names)
     if not any(map(is_glob, wanted)):
         return Named(tuple(dict.fromkeys(wanted)))
-    listing = admin.list_groups()
+    listing = _listing(source)
     existing = [group.group_id for group in listing.groups]
     found: dict[str, None] = {}
     for name in wanted:
@@ -68,10 +74,16 @@ def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting:
     return Named(tuple(found), listing.errors)
 
 
-def every(admin: Lists) -> Named:
+def every(source: "Lists | ClusterView") -> Named:
     """Return all groups, by id."""
-    listing = admin.list_groups()
+    listing = _listing(source)
     return Named(tuple(group.group_id for group in listing.groups), listing.errors)
+
+
+def _listing(source: "Lists | ClusterView") -> Listing:
+    from kgroup.admin.read.listing import list_groups
+
+    return source.list_groups() if isinstance(source, Lists) else list_groups(source)
 
 
 def is_glob(name: str) -> bool:

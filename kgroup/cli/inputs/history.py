@@ -1,10 +1,9 @@
 """The common part of commands over `__consumer_offsets`: its source, the groups, what is complete."""
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -14,25 +13,21 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of
 from kgroup.durations import iso
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.view import EPOCHS
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
-    from kgroup.history.deliveries import DeliveryReader
-    from kgroup.history.fold.removals import Today
-    from kgroup.history.replay import At, Coverage, Reader, Story
+    from kgroup.admin.read.source import Source
+    from kgroup.history.replay import Coverage, Story
     from kgroup.history.sources.chunks import Progress
     from kgroup.history.sources.logs import OffsetsLog
 
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
-_MAX_JOBS = 4
-"""Processes that decode; each takes a hundred megabytes or so."""
 LIMITS = (
     "refused requests (a fenced or refused member, a refused commit) leave no record",
     "a commit says neither which member made it nor in which epoch",
@@ -48,152 +43,6 @@ SUSPICIOUS = (
 )
 
 
-@dataclass(slots=True)
-class Source:
-    """The logs of a command's cluster or files."""
-
-    logs: "list[OffsetsLog]"
-    topic_names: dict[bytes, str]
-    admin: "Admin | None" = None
-    cluster: Document | None = None
-    sizes: list[int] = field(default_factory=list)
-    env: Env | None = None
-    today: "Today | None" = None
-    partitions: int = 0
-    """The partitions of the live topic; 0 for files."""
-    state: "list[OffsetsLog]" = field(default_factory=list)
-    """Logs of `__share_group_state` among files; those of a cluster are opened on demand."""
-    state_failure: KgroupError | None = None
-    """Why that topic of a cluster could not be opened."""
-
-    def replay(
-        self,
-        selection: Selection,
-        at: "At | None" = None,
-        *,
-        keep_owners: bool = False,
-        keep_notes: bool = False,
-    ) -> "Story":
-        """Return the whole story of the selected groups, with a progress bar for long input.
-
-        The coverage names partitions that cannot be read; if that is all of them, raise the failure of the
-        first.
-        """
-        from kgroup.history.fold.folding import Extras
-        from kgroup.history.fold.removals import Today
-        from kgroup.history.replay import Coverage, replay
-
-        # Only Linux tells which cores the process may use.
-        on_linux = hasattr(os, "sched_getaffinity")
-        cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
-        with self.progress() as progress:
-            story = replay(
-                self.logs,
-                topic_names=self.topic_names,
-                names=selection.names,
-                wanted=selection.wanted,
-                at=at,
-                runs=selection.collapse,
-                extras=Extras(self.today or Today(), keep_owners, keep_notes),
-                progress=progress,
-                jobs=min(_MAX_JOBS, cores) if selection.collapse else 1,
-            )
-        self.check()
-        if self.state or (story.shared and self.admin is not None):
-            from kgroup.history.deliveries import add_deliveries
-
-            logs = self.state_logs()
-            if (error := self.state_failure) is not None:
-                topic = SHARE_STATE_TOPIC
-                failed = Coverage(-1, topic, -1, -1, 0, 0, -1, -1, -1, (), error, topic)
-                story.state_coverage.append(failed)
-            add_deliveries(
-                story,
-                logs,
-                self.topic_names,
-                names=selection.names,
-                wanted=selection.wanted,
-                runs=selection.collapse,
-                at=at,
-            )
-        return story
-
-    def state_logs(self) -> "list[OffsetsLog]":
-        """Return the logs of `__share_group_state`; those of a cluster are opened now.
-
-        A group's partition is unknown, so all are returned; none where the topic does not exist yet, and
-        where `state_failure` says why it could not be opened.
-        """
-        from kgroup.history.sources.live import LiveLog, LiveTopic
-
-        if self.state or self.admin is None or self.env is None:
-            return self.state
-        self.state_failure = None
-        try:
-            timeout_s = self.env.settings().timeout_s()
-            topic = LiveTopic(self.admin.transport, timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
-        except KgroupError as error:
-            absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            self.state_failure = None if absent else error
-        else:
-            self.state += [LiveLog(topic, partition, tolerant=True) for partition in topic.partitions]
-        return self.state
-
-    def delivery_readers(self, readers: "Iterable[Reader]", selection: Selection) -> "list[DeliveryReader]":
-        """Return readers of share groups' actions, once `readers` have met a share group; else none.
-
-        They name topics as far as names are known now.
-        """
-        from kgroup.history.deliveries import DeliveryReader
-
-        folds = [reader.fold for reader in readers]
-        if not any(group.state.newest_share >= 0 for fold in folds for group in fold.groups.values()):
-            return []
-        names = dict(self.topic_names)
-        for fold in folds:
-            names |= fold.names.names
-        return [
-            DeliveryReader(
-                log, names, names=selection.names, wanted=selection.wanted, runs=selection.collapse
-            )
-            for log in self.state_logs()
-        ]
-
-    def check(self) -> None:
-        """Raise the first log's failure, if none of the logs could be read."""
-        failures = [log.failure for log in self.logs]
-        if failures and all(failures):
-            raise failures[0]  # type: ignore[misc]
-
-    def try_again(self) -> None:
-        """Retry the brokers that did not answer the last time."""
-        from kgroup.history.sources.live import LiveLog
-
-        for log in (*self.logs, *self.state):
-            if isinstance(log, LiveLog):
-                log.topic.try_again()
-
-    def unread(self, group: str) -> KgroupError | None:
-        """Return why a group's partition was not read to its end; None if it was."""
-        place = offsets_partition_of(group, self.partitions) if self.partitions else -1
-        return next((log.failure for log in self.logs if log.partition == place), None)
-
-    @property
-    def failures(self) -> list[ItemError]:
-        """An error for each partition that was not read to its end."""
-        logs = (*self.logs, *self.state)
-        found = [not_read(log.source, log.failure) for log in logs if log.failure is not None]
-        return (
-            found if self.state_failure is None else [*found, not_read(SHARE_STATE_TOPIC, self.state_failure)]
-        )
-
-    def progress(self) -> "AbstractContextManager[Progress | None]":
-        """Show a progress bar on a terminal for long input, and for a live log, whose size is not known."""
-        if self.env is None:
-            return nullcontext()
-        return bar(self.env, "", sum(self.sizes) or None, _SHOW_PROGRESS_FROM, of_bytes=True)
-
-
 @contextmanager
 def opened(
     env: Env,
@@ -201,12 +50,13 @@ def opened(
     selection: Selection,
     options: Sequence[str] | None = None,
     ends_s: float | None = None,
-) -> Iterator[Source]:
+) -> Iterator["Source"]:
     """Open the logs to read: files by path or URL, reached by `options`, or those of `env`'s cluster.
 
     Only a cluster's relevant partitions are opened. `ends_s` is the end of a command that runs on.
     """
     if files:
+        from kgroup.admin.read.source import Source
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
 
         places = list(map(Location.parse, files))
@@ -217,25 +67,24 @@ def opened(
         found: list[OffsetsLog] = [*logs]
         named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
-        yield Source(found, named, sizes=sizes, env=env, state=[*state_logs_of(look)])
+        yield Source(found, named, sizes=sizes, progress=_bar(env, sum(sizes)), state=[*state_logs_of(look)])
         return
-    from kgroup.history.sources.live import LiveLog, LiveTopic
+    from kgroup.admin.read.source import source_of
 
     with open_admin(env, stop_after_s=limit_of_many(env) if ends_s is None else ends_s) as admin:
-        topic = LiveTopic(admin.transport, env.settings().timeout_s())
-        wanted = topic.partitions
-        if selection.names is not None:
-            wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})
-        live: list[OffsetsLog] = [LiveLog(topic, partition, tolerant=True) for partition in wanted]
-        yield Source(
-            live,
-            dict(topic.topic_names),
-            admin,
-            identity(admin, env),
-            env=env,
-            today=admin.today(next(iter(topic.leaders.values()), None)),
-            partitions=len(topic.partitions),
-        )
+        live = source_of(admin, selection.names)
+        live.cluster, live.progress = identity(admin, env), _bar(env)
+        yield live
+
+
+def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":
+    """Return what shows a progress bar on a terminal for long input, and for a live log of unknown size."""
+    return lambda: bar(env, "", size or None, _SHOW_PROGRESS_FROM, of_bytes=True)
+
+
+def failures_of(source: "Source") -> list[ItemError]:
+    """Return an error for each log that was not read to its end."""
+    return [not_read(name, failure) for name, failure in source.failures]
 
 
 def event_json(event: Event) -> Document:

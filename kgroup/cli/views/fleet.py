@@ -7,23 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
-from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
-from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
-from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
-from kgroup.cli.inputs.topic_readers import reading
+from kgroup.cli.inputs.group_names import is_glob
 from kgroup.cli.output.pages import filled, write_file, write_page
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of, grouped
-from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut
 
 _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
@@ -60,78 +54,24 @@ class Planned:
     unseen: tuple[ItemError, ...]
 
 
-def plan(env: Env, question: Question) -> ExitCode:
-    """Plan the upgrade of many groups and show it; 4 when one is blocked, else 5 or 6 when one is unknown."""
-    if bool(question.groups) == question.all_groups and question.topic is None:
-        raise ConfigError("name the groups to plan, --all-groups or --topic", "kgroup list shows the groups")
-    if question.wave_size is not None and question.waves is None:
-        raise ConfigError("--wave-size is about the file of --waves", "add --waves FILE")
-    if question.contexts is None:
-        with open_admin(env, stop_after_s=limit_of_many(env) if question.read_log else None) as admin:
-            planned = [_planned(admin, question, None)]
-            where: Document | None = identity(admin, env)
-        failed: list[ItemError] = []
-    else:
-        if env.flags.keys() & {"bootstrap_server", "local", "context"}:
-            raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
-        if question.waves is not None:
-            hint = "name it with -C, and leave out --contexts"
-            raise ConfigError("a file of waves is about one cluster", hint)
-        names = tuple(dict.fromkeys(words(question.contexts)))
-        if not names:
-            raise ConfigError("--contexts names no context", "kgroup context list shows them")
-        planned, failed, where = [], [], None
-        for number, name in enumerate(names):
-            there = replace(env, flags={**env.flags, "context": name})
-            ends_s = limit_of_many(there) if question.read_log else None
-            try:
-                with (
-                    open_admin(there, stop_after_s=ends_s) as admin,
-                    # A cluster that does not answer leaves the others their time.
-                    env.limit.narrowed(env.limit.left() / (len(names) - number)),
-                ):
-                    planned.append(_planned(admin, question, name))
-            except (BrokerRefused, Unreachable) as error:
-                failed.append(_within(name, item_error(name, error)))
-            except Failure as error:
-                # A pattern that matches nothing here may match in the others.
-                item = ItemError(error.item or name, error.code, error.message, error.hint)
-                failed.append(_within(name, item))
-    return show(env, _result(env, question, planned, failed, where))
-
-
-def _within(context: str | None, error: ItemError) -> ItemError:
+def within(context: str | None, error: ItemError) -> ItemError:
+    """Return the same error, with the context it is of."""
     return error if context is None else replace(error, message=f"context {context}: {error.message}")
 
 
-def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
-    if question.topic is None:
-        named = every(admin) if question.all_groups else expand(admin, question.groups)
-    else:
-        listing = admin.list_groups()
-        absent: set[str] = set()
-        if question.groups:
-            wanted = set(expand(admin, question.groups).groups)
-            listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
-            absent = wanted - {group.group_id for group in listing.groups}
-        listing, _ = reading(admin, listing, question.topic, False)
-        named = Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
-    fleet = admin.plan_fleet(named.groups, patterns=question.patterns, read_log=question.read_log)
-    return Planned(context, fleet, named.unseen)
-
-
-def _result(
+def result_of(
     env: Env,
     question: Question,
     planned: Sequence[Planned],
     failed: Sequence[ItemError],
     where: Document | None,
 ) -> Result:
+    """Return the plans as shown; exit code 4 when one is blocked, else 5 or 6 when one is unknown."""
     rows = [(each.context, row) for each in planned for row in each.fleet.rows]
     left_out = [(each.context, out) for each in planned for out in each.fleet.left_out]
     unseen = [
         *failed,
-        *(_within(each.context, error) for each in planned for error in (*each.fleet.errors, *each.unseen)),
+        *(within(each.context, error) for each in planned for error in (*each.fleet.errors, *each.unseen)),
     ]
     asked = {name for name in question.groups if not is_glob(name)}
     refused = [out for _, out in left_out if out.group_id in asked]

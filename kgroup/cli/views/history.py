@@ -15,13 +15,13 @@ from kgroup.cli.env.session import LEAST_S
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import (
     LIMITS,
-    Source,
     closing_lines,
     coverage_json,
     coverage_lines,
     coverage_text,
     damage,
     event_json,
+    failures_of,
     foreign,
     shortcomings,
     time_notes,
@@ -50,6 +50,7 @@ from kgroup.history.raw import raw_rows
 from kgroup.protocol.share_records import TYPES as SHARE_TYPES
 
 if TYPE_CHECKING:
+    from kgroup.admin.read.source import Source
     from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.replay import At, Story
     from kgroup.history.sources.logs import OffsetsLog
@@ -73,7 +74,7 @@ _POLL_S = 0.5
 
 
 def show_timeline(
-    env: Env, source: Source, selection: Selection, html: Path | None, wanted: WantedScenario | None = None
+    env: Env, source: "Source", selection: Selection, html: Path | None, wanted: WantedScenario | None = None
 ) -> ExitCode:
     """Show events in order, with what is complete; and, if requested, as a page and as a scenario."""
     story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
@@ -165,7 +166,7 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
             yield f"{indent}└ {places} had no owner for {span}"
 
 
-def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
+def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> ExitCode:
     """Print the groups as they were, in the words of `describe`; return the exit code."""
 
     story = source.replay(selection, at)
@@ -217,7 +218,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     return show(env, result)
 
 
-def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
+def show_raw(env: Env, source: "Source", selection: Selection) -> ExitCode:
     """Print every record of the selected groups as stored in the log, decoded, while reading."""
     bad: list[BadRange] = []
     read, without_time = False, 0
@@ -250,7 +251,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
         bad += log.bad
     source.check()
     errors = [ItemError(b.source, b.code, str(b)) for b in bad]
-    errors += [*source.failures, *untimed(without_time, "record")]
+    errors += [*failures_of(source), *untimed(without_time, "record")]
     if share and not source.state and source.admin is None:
         errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))
     sys.stdout.flush()
@@ -280,7 +281,7 @@ def _print_new(env: Env, events: Iterable[Event], day: str, *, as_json: bool) ->
     return day
 
 
-def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
+def follow(env: Env, source: "Source", selection: Selection) -> ExitCode:
     """Print the existing events, then new ones, until Ctrl-C or the end of --stop-after."""
     from kgroup.history.replay import Reader, in_order
 
@@ -306,7 +307,7 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
             for reader in readers:
                 print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
-        now = {error.item or "": error.message for error in source.failures}
+        now = {error.item or "": error.message for error in failures_of(source)}
         for name, message in now.items():
             if unread.get(name) != message:
                 env.note(f"error: {message}; retrying")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.migrate.watch import DONE, WATCHING, Look
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.watch import DONE, WATCHING, Look, watch_migration
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
@@ -43,9 +43,10 @@ class Pace:
     stop_after: str | None
 
 
-def follow(env: Env, admin: "Admin", group: str, direction: str, pace: Pace) -> ExitCode:
+def follow(env: Env, admin: "ClusterView", group: str, direction: str, pace: Pace) -> ExitCode:
     """Print looks until the last one; BAD_VERDICT when that says stuck, UNREACHABLE when time is up."""
-    looks = admin.watch_migration(
+    looks = watch_migration(
+        admin,
         group,
         direction,
         interval_s=parse_duration(pace.interval),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.admin.read.offsets import list_offsets
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
@@ -51,7 +52,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
         from kgroup.admin.read.offsets import LATEST, ListedOffset
 
         with open_admin(env) as admin:
-            found = admin.list_offsets(dict.fromkeys(places, LATEST))
+            found = list_offsets(admin, dict.fromkeys(places, LATEST))
         known = {place: end.offset for place, end in found.items() if isinstance(end, ListedOffset)}
         return Ends(int(time.time() * 1000), known)
 

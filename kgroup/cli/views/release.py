@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from kgroup.admin.migrate.fleet import plan_fleet
 from kgroup.admin.migrate.models import BLOCK, OK, UNKNOWN
+from kgroup.admin.migrate.release import against_kafka_5
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -23,8 +25,8 @@ def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
         raise ConfigError(f"--kafka {release!r} is unknown", "only: 5")
     with open_admin(env) as admin:
         named = expand(admin, groups) if groups else every(admin)
-        fleet = admin.plan_fleet(named.groups)
-        checks = admin.against_kafka_5(fleet)
+        fleet = plan_fleet(admin, named.groups)
+        checks = against_kafka_5(admin, fleet)
         where = identity(admin, env)
     unseen = (*fleet.errors, *named.unseen)
     unknown = [check for check in checks if check.status == UNKNOWN]

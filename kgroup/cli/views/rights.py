@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
-from kgroup.admin.rights.report import PLACEHOLDER, Ability, Asked, kafka_acls
+from kgroup.admin.rights.report import PLACEHOLDER, Ability, Asked, abilities, kafka_acls
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -51,7 +51,7 @@ def examine(
         raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
     group, clone = (*groups, None, None)[:2]
     with open_admin(env) as admin:
-        found = admin.rights(commands, Asked(group, clone, topic))
+        found = abilities(admin, commands, Asked(group, clone, topic))
         where = identity(admin, env)
     principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from datetime import timedelta
 from itertools import groupby
 from typing import Protocol, TypedDict, TypeVar, Unpack
 
@@ -215,7 +216,7 @@ class Play(ABC):
         at_ms = max(step.at_ms or 0 for step in steps)
         left_ms = self._began_ms + at_ms - self._serving.do(self._control.clock.now_ms)
         if left_ms > 0:
-            self._serving.call(self._control.advance(left_ms))
+            self._serving.call(self._control.advance(timedelta(milliseconds=left_ms)))
         last = steps[-1]
         match last:
             case Commit():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.admin.models import (
     ZOOKEEPER,
     ChangeStatus,
@@ -136,7 +136,7 @@ class Groups:
         self, group_ids: Sequence[str], transact: Transact, journal: Journal, reason: str | None
     ) -> Deletion:
         """Delete groups from the tree, item by item, and keep their committed offsets in the journal."""
-        from kgroup.admin.change.offset_plans import actor
+        from kgroup.admin.journal import actor
 
         before = {
             name: [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in known.items()]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
 from kgroup.admin.read.visibility import NOT_ASKED
 from kgroup.client.retry import Limit, OutcomeUnknown, Retry
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
@@ -86,8 +87,8 @@ class FakeCluster:
         self.handlers.setdefault(DescribeConfigsRequest, self._describe_configs)
         self.handlers.setdefault(DescribeGroupsRequest, self._describe_groups)
 
-    def cluster(self, timeout_s: float = 10.0) -> ClusterView:
-        return ClusterView(self, self.retry(timeout_s))
+    def cluster(self, timeout_s: float = 10.0, journal: Journal | None = None) -> ClusterView:
+        return ClusterView(self, self.retry(timeout_s), journal=journal)
 
     def retry(self, timeout_s: float = 10.0) -> Retry:
         return Retry(timeout_s, clock=self.time, sleep=self.time.sleep, chance=lambda: 0.5)

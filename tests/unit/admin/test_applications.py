@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.offset_plans import refusal_of
+from kgroup.admin.change.offset_plans import look, refusal_of
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.describe import describe
 from kgroup.protocol.messages import describe_groups as dg
 from tests.embedded_written import connect_assignment, connect_metadata
 from tests.unit.admin.fake_cluster import FakeCluster
@@ -36,16 +37,16 @@ def groups(fake: FakeCluster) -> Groups:
 
 def test_that_there_are_none_is_said_only_where_all_can_be_seen(fake: FakeCluster, groups: Groups) -> None:
     """Others may have committed in its name, for a topic that this principal may not see."""
-    admin = Admin(fake, retry=fake.retry())
-    (group,) = admin.describe(["connect"]).groups
+    admin = ClusterView(fake, retry=fake.retry())
+    (group,) = describe(admin, ["connect"]).groups
     assert (group.errors, group.no_offsets is not None) == ((), True)
     fake.allowed_topics = {"__consumer_offsets"}
-    (group,) = admin.describe(["connect"]).groups
+    (group,) = describe(admin, ["connect"]).groups
     assert ([error.code for error in group.errors], group.no_offsets) == (
         ["TOPIC_AUTHORIZATION_FAILED"],
         None,
     )
-    now = admin.look(["connect"])["connect"]
+    now = look(admin, ["connect"])["connect"]
     assert now.unseen is not None
     refusal = refusal_of(now)
     assert refusal is not None and refusal[0].startswith("connect is no group to commit in: Connect workers")
@@ -57,10 +58,10 @@ def test_offsets_that_are_there_all_the_same_are_shown_and_may_be_changed(
     """Left by somebody who used the name for consumers before."""
     groups.committed["connect"] = {"orders:0": 4}
     groups.ends = {"orders:0": 9}
-    admin = Admin(fake, retry=fake.retry())
-    (group,) = admin.describe(["connect"]).groups
+    admin = ClusterView(fake, retry=fake.retry())
+    (group,) = describe(admin, ["connect"]).groups
     assert ([row.lag for row in group.offsets], group.no_offsets) == ([5], None)
-    refusal = refusal_of(admin.look(["connect"])["connect"])
+    refusal = refusal_of(look(admin, ["connect"])["connect"])
     assert refusal is not None and "its members own the offsets" in refusal[0]
 
 
@@ -71,7 +72,7 @@ def test_work_that_connect_holds_back_and_states_that_are_not_seen(
     """A worker died, its connector ran nowhere, and doctor was silent."""
     worker = replace(WORKER, member_assignment=connect_assignment(2, delay_ms=delay_ms))
     groups.add(classic_group("connect", worker, protocol_type="connect"))
-    (group,) = Admin(fake, retry=fake.retry()).describe(["connect"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["connect"]).groups
     told = {each.code: each for each in group.findings}
     assert (told["KG116"].severity, told["KG116"].hint) == (
         "info",

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.lag_report import _age
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
 from kgroup.admin.read.record_times import Untimed
+from kgroup.admin.read.staleness import stale
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import Held, commits, described, remembering
@@ -61,7 +62,7 @@ def silent(written_s: int, newest_s: int, limit_s: int) -> tuple[dict[str, int |
     """Which groups count as stale, and of which it is not known; seconds ago by this machine's clock."""
     here_s = time.time_ns() // 1_000_000_000
     fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_s - written_s, {0: 4}))
-    found, unsure = Admin(stamped(fake, (here_s - newest_s) * 1000)).stale(["g"], limit_s * 1000)
+    found, unsure = stale(ClusterView(stamped(fake, (here_s - newest_s) * 1000)), ["g"], limit_s * 1000)
     return found, [each.code for each in unsure]
 
 

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.delete import delete_groups, plan_deletion
 from kgroup.admin.change.offset_plans import CommittedOffset
-from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from kgroup.admin.change.undo import plan_undo
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
+from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset, list_offsets
 from kgroup.admin.settings import group_settings
+from kgroup.admin.topics import cluster_status, create_topic, topics
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode
@@ -51,12 +54,12 @@ def groups(fake: FakeCluster) -> Groups:
 
 
 @pytest.fixture
-def admin(fake: FakeCluster, tmp_path: Path) -> Admin:
-    return Admin(fake, retry=fake.retry(), journal=Journal(tmp_path / "journal.jsonl"))
+def admin(fake: FakeCluster, tmp_path: Path) -> ClusterView:
+    return ClusterView(fake, retry=fake.retry(), journal=Journal(tmp_path / "journal.jsonl"))
 
 
 def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     codes = {"busy": ErrorCode.NON_EMPTY_GROUP, "nope": ErrorCode.GROUP_ID_NOT_FOUND}
     fake.coordinator_of["busy"] = 2
@@ -73,14 +76,14 @@ def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
     groups.add(classic_group("idle", state="Empty"), classic_group("busy", classic_member("m")))
     groups.committed["idle"] = {"orders:1": 42}
     names = ["idle", "busy", "nope"]
-    planned = admin.plan_delete_groups(names)
+    planned = plan_deletion(admin, names)
     assert [(item.result, item.error_code) for item in planned] == [
         ("planned", None),
         ("failed", "NON_EMPTY_GROUP"),
         ("not_found", "GROUP_ID_NOT_FOUND"),
     ]
     assert fake.requests(DeleteGroupsRequest) == []
-    done = admin.delete_groups(names)
+    done = delete_groups(admin, names)
     assert {item.group_id: item.result for item in done.items} == {
         "idle": "deleted",
         "busy": "failed",
@@ -92,7 +95,7 @@ def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
 
 
 def test_why_a_group_was_not_deleted_is_in_the_brokers_words(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     """KIP-1331: DeleteGroups has a message since Kafka 4.4; before it the code alone is known."""
     groups.add(classic_group("new", state="Empty"), classic_group("old", state="Empty"))
@@ -108,7 +111,7 @@ def test_why_a_group_was_not_deleted_is_in_the_brokers_words(
         )
 
     fake.on(DeleteGroupsRequest, delete)
-    new, old = admin.delete_groups(["new", "old"]).items
+    new, old = delete_groups(admin, ["new", "old"]).items
     assert (new.result, new.error_code) == (old.result, old.error_code) == ("failed", "GROUP_DELETION_FAILED")
     assert new.effect == f"deleting group new: GROUP_DELETION_FAILED: {why['new']}"
     assert old.effect == "deleting group old: GROUP_DELETION_FAILED"
@@ -119,7 +122,7 @@ def test_why_a_group_was_not_deleted_is_in_the_brokers_words(
     [(KeyboardInterrupt(), "INTERRUPTED"), (OutcomeUnknown("no reply"), "OUTCOME_UNKNOWN")],
 )
 def test_a_deletion_of_which_nobody_knows_whether_it_was_done_can_be_undone(
-    fake: FakeCluster, admin: Admin, groups: Groups, broken: BaseException, code: str
+    fake: FakeCluster, admin: ClusterView, groups: Groups, broken: BaseException, code: str
 ) -> None:
     """Interrupted, its entry stayed at the beginning; without a reply it read as not done, for good."""
     groups.add(classic_group("idle", state="Empty"))
@@ -131,18 +134,18 @@ def test_a_deletion_of_which_nobody_knows_whether_it_was_done_can_be_undone(
 
     fake.on(DeleteGroupsRequest, delete)
     with contextlib.suppress(KeyboardInterrupt):
-        (item,) = admin.delete_groups(["idle"]).items
+        (item,) = delete_groups(admin, ["idle"]).items
         assert (item.result, item.error_code) == ("failed", "OUTCOME_UNKNOWN")
     (entry,) = admin.journal.entries()
     assert entry.results is not None
     assert [(r["group_id"], r["result"], r["error_code"]) for r in entry.results] == [
         ("idle", "failed", code)
     ]
-    (back,) = admin.plan_undo("LAST").items
+    (back,) = plan_undo(admin, "LAST").items
     assert (back.result, back.after) == ("planned", CommittedOffset(42))
 
 
-def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:
+def test_topics_are_created_once(fake: FakeCluster, admin: ClusterView) -> None:
     def create(node: int, request: CreateTopicsRequest) -> CreateTopicsResponse:
         (topic,) = request.topics
         code = ErrorCode.TOPIC_ALREADY_EXISTS if topic.name in fake.topics else ErrorCode.NONE
@@ -151,16 +154,16 @@ def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:
         return CreateTopicsResponse(topics=(told,))
 
     fake.on(CreateTopicsRequest, create)
-    made = admin.create_topic("new", 3, configs={"cleanup.policy": "compact"})
+    made = create_topic(admin, "new", 3, configs={"cleanup.policy": "compact"})
     assert (made.name, len(made.partitions)) == ("new", 3)
     (request,) = fake.requests(CreateTopicsRequest)
     assert (request.topics[0].replication_factor, request.topics[0].configs[0].value) == (-1, "compact")
     with pytest.raises(BrokerRefused, match="TOPIC_ALREADY_EXISTS: it is there"):
-        admin.create_topic("new")
+        create_topic(admin, "new")
     fake.served[CreateTopicsRequest.API] = range(2, 4)
     with pytest.raises(BrokerRefused):
-        admin.create_topic("other", 1)
-    assert admin.create_topic("other", 1, 1).name == "other"
+        create_topic(admin, "other", 1)
+    assert create_topic(admin, "other", 1, 1).name == "other"
 
 
 def test_a_broker_without_settings_of_groups_is_too_old(fake: FakeCluster) -> None:
@@ -178,19 +181,19 @@ def test_a_broker_without_settings_of_groups_is_too_old(fake: FakeCluster) -> No
     assert "and later" in str(refused.value.hint)
 
 
-def test_topics_and_status(admin: Admin) -> None:
-    assert [topic.name for topic in admin.topics()] == ["orders"]
+def test_topics_and_status(admin: ClusterView) -> None:
+    assert [topic.name for topic in topics(admin)] == ["orders"]
     with pytest.raises(BrokerRefused, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        admin.topics(["orders", "nope"])
-    status = admin.cluster_status()
+        topics(admin, ["orders", "nope"])
+    status = cluster_status(admin)
     assert (status.cluster_id, status.controller_id, status.topics, status.partitions) == ("fake", 1, 1, 4)
     assert [broker.id for broker in status.brokers] == [1, 2]
 
 
-def test_offsets_come_from_the_leaders(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_offsets_come_from_the_leaders(fake: FakeCluster, admin: ClusterView, groups: Groups) -> None:
     groups.ends = {"orders:0": 7, "orders:1": 9}
     wanted = {TopicPartition("orders", p): LATEST for p in (0, 1, 8)} | {TopicPartition("no", 0): EARLIEST}
-    found = admin.list_offsets(wanted)
+    found = list_offsets(admin, wanted)
     assert found[TopicPartition("orders", 0)] == ListedOffset(7, -1, -1)
     assert found[TopicPartition("orders", 1)] == ListedOffset(9, -1, -1)
     assert isinstance(found[TopicPartition("orders", 8)], BrokerRefused)
@@ -198,7 +201,7 @@ def test_offsets_come_from_the_leaders(fake: FakeCluster, admin: Admin, groups: 
     assert [node for node, m, _ in fake.sent if isinstance(m, ListOffsetsRequest)] == [1, 2]
 
 
-def test_a_leader_that_moved_is_looked_up_again(fake: FakeCluster, admin: Admin) -> None:
+def test_a_leader_that_moved_is_looked_up_again(fake: FakeCluster, admin: ClusterView) -> None:
     codes = iter([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE])
 
     def answer(node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -207,12 +210,14 @@ def test_a_leader_that_moved_is_looked_up_again(fake: FakeCluster, admin: Admin)
 
     fake.on(ListOffsetsRequest, answer)
     partition = TopicPartition("orders", 0)
-    assert admin.list_offsets({partition: LATEST})[partition] == ListedOffset(3, -1, -1)
+    assert list_offsets(admin, {partition: LATEST})[partition] == ListedOffset(3, -1, -1)
 
 
-def test_a_special_time_needs_a_broker_that_knows_it(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_a_special_time_needs_a_broker_that_knows_it(
+    fake: FakeCluster, admin: ClusterView, groups: Groups
+) -> None:
     fake.served[ListOffsetsRequest.API] = range(1, 7)
     partition = TopicPartition("orders", 0)
-    answer = admin.list_offsets({partition: MAX_TIMESTAMP})[partition]
+    answer = list_offsets(admin, {partition: MAX_TIMESTAMP})[partition]
     assert isinstance(answer, BrokerRefused)
     assert answer.name == "UNSUPPORTED_VERSION"

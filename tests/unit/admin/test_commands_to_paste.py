@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin import shell
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.describe import describe
 from kgroup.protocol.messages.describe_groups import DescribedGroup
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
@@ -67,7 +68,7 @@ def test_hints_of_findings(name: str, tmp_path: Path) -> None:
         groups = Groups(fake).add(group)
         groups.committed[name] = {"orders:0": 9, "gone:0": 1}
         groups.ends = {"orders:0": 3}
-        (told,) = Admin(fake, retry=fake.retry()).describe([name]).groups
+        (told,) = describe(ClusterView(fake, retry=fake.retry()), [name]).groups
         for finding in told.findings:
             _, found, pasted = (finding.hint or "").partition("kgroup ")
             if found:

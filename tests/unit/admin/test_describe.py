@@ -7,9 +7,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicAssignment
 from kgroup.admin.read.conditions import Condition
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.lag_report import measure
+from kgroup.admin.read.listing import list_groups
 from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol import topology_description as wire
@@ -39,16 +42,16 @@ def groups(fake: FakeCluster) -> Groups:
 
 
 @pytest.fixture
-def admin(fake: FakeCluster) -> Admin:
-    return Admin(fake, retry=fake.retry())
+def admin(fake: FakeCluster) -> ClusterView:
+    return ClusterView(fake, retry=fake.retry())
 
 
-def test_classic_and_consumer_groups_come_out_alike(admin: Admin, groups: Groups) -> None:
+def test_classic_and_consumer_groups_come_out_alike(admin: ClusterView, groups: Groups) -> None:
     groups.add(
         classic_group("cl", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3")),
         consumer_group("co", consumer_member("m3", "orders:0,1,2,3", instance="x")),
     )
-    found = admin.describe(["cl", "co"])
+    found = describe(admin, ["cl", "co"])
     classic, consumer = found.groups
     assert found.errors == ()
     assert (classic.type, classic.assignor, classic.group_epoch, classic.coordinator.id) == (  # type: ignore[union-attr]
@@ -72,14 +75,14 @@ def test_classic_and_consumer_groups_come_out_alike(admin: Admin, groups: Groups
 
 
 def test_sm_22_the_instance_id_stands_beside_the_member_and_each_partition(
-    admin: Admin, groups: Groups
+    admin: ClusterView, groups: Groups
 ) -> None:
     """SM-22: a member's description has its group instance id; here every offset row has it too."""
     groups.add(classic_group("cl", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2")))
     groups.committed["cl"] = {"orders:0": 7, "orders:2": 1, "orders:3": 3}
     groups.ends |= {"orders:0": 10, "orders:1": 5, "orders:2": 1, "orders:3": 9}
     groups.starts = {"orders:1": 2}
-    (group,) = admin.describe(["cl"]).groups
+    (group,) = describe(admin, ["cl"]).groups
     assert [
         (r.partition, r.committed_offset, r.log_end_offset, r.lag, r.instance_id) for r in group.offsets
     ] == [
@@ -93,11 +96,11 @@ def test_sm_22_the_instance_id_stands_beside_the_member_and_each_partition(
     assert "earliest would read 3 records (2 to 5), latest none" in (group.offsets[1].reason or "")
 
 
-def test_a_deleted_topic_is_said_and_does_not_fail_the_rest(admin: Admin, groups: Groups) -> None:
+def test_a_deleted_topic_is_said_and_does_not_fail_the_rest(admin: ClusterView, groups: Groups) -> None:
     groups.add(classic_group("cl", state="Empty"))
     groups.committed["cl"] = {"orders:0": 7, "gone:0": 5, "orders:9": 1}
     groups.ends["orders:0"] = 7
-    (group,) = admin.describe(["cl"]).groups
+    (group,) = describe(admin, ["cl"]).groups
     errors = {f"{row.topic}:{row.partition}": row.error for row in group.offsets}
     assert errors["orders:0"] is None
     assert errors["gone:0"] == "the topic does not exist (deleted?)"
@@ -106,15 +109,15 @@ def test_a_deleted_topic_is_said_and_does_not_fail_the_rest(admin: Admin, groups
     assert "KG302" in {finding.code for finding in group.findings}
 
 
-def test_unknown_groups_are_errors_beside_the_known_ones(admin: Admin, groups: Groups) -> None:
+def test_unknown_groups_are_errors_beside_the_known_ones(admin: ClusterView, groups: Groups) -> None:
     groups.add(classic_group("cl", classic_member("m1")))
-    found = admin.describe(["cl", "nope"])
+    found = describe(admin, ["cl", "nope"])
     assert [group.group_id for group in found.groups] == ["cl"]
     assert [(error.item, error.code) for error in found.errors] == [("nope", "GROUP_ID_NOT_FOUND")]
 
 
 def test_brokers_without_consumer_groups_are_asked_the_classic_way(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     """Before version 6 an unknown group is a group in state Dead."""
     fake.served |= {
@@ -125,19 +128,19 @@ def test_brokers_without_consumer_groups_are_asked_the_classic_way(
     }
     groups.add(classic_group("old", classic_member("m1", "orders:0")), classic_group("dead", state="Dead"))
     groups.committed["old"] = {"orders:0": 2}
-    found = admin.describe(["old", "dead"])
+    found = describe(admin, ["old", "dead"])
     assert [(group.group_id, group.offsets[0].committed_offset) for group in found.groups] == [("old", 2)]
     assert [(error.item, error.code) for error in found.errors] == [("dead", "GROUP_ID_NOT_FOUND")]
     assert [r.group_id for r in fake.requests(of.OffsetFetchRequest)] == ["old"]
     assert fake.requests(cgd.ConsumerGroupDescribeRequest) == []
 
 
-def test_other_protocol_types_are_shown_raw(admin: Admin, groups: Groups) -> None:
+def test_other_protocol_types_are_shown_raw(admin: ClusterView, groups: Groups) -> None:
     worker = dg.DescribedGroupMember(
         member_id="w1", client_id="c", client_host="/h", member_metadata=b"\1\2", member_assignment=b"\3"
     )
     groups.add(classic_group("connect", worker, protocol_type="connect"))
-    (group,) = admin.describe(["connect"]).groups
+    (group,) = describe(admin, ["connect"]).groups
     assert (group.protocol_type, group.members[0].raw_metadata, group.members[0].raw_assignment) == (
         "connect",
         "AQI=",
@@ -149,14 +152,14 @@ def test_other_protocol_types_are_shown_raw(admin: Admin, groups: Groups) -> Non
 
 
 def test_kafka_2_3_tells_neither_instance_ids_nor_subscriptions(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     """Its DescribeGroups has the assignment where the metadata belongs, as seen on 2.3.1."""
     fake.served |= {15: range(4), 69: None}
     assigned = Assignment((TopicPartition("orders", 0),)).encode(0)
     both = dg.DescribedGroupMember(member_id="m", member_metadata=assigned, member_assignment=assigned)
     groups.add(classic_group("old", both))
-    (group,) = admin.describe(["old"]).groups
+    (group,) = describe(admin, ["old"]).groups
     (member,) = group.known_members
     assert (member.subscribed_topics, member.raw_metadata, member.instance_id_known) == (None, None, False)
     assert member.assignment == (TopicAssignment("orders", (0,)),)
@@ -166,22 +169,22 @@ def test_kafka_2_3_tells_neither_instance_ids_nor_subscriptions(
         Condition.parse("member=i1").holds(group)
 
 
-def test_a_rebalancing_group_does_not_tell_who_owns_what(admin: Admin, groups: Groups) -> None:
+def test_a_rebalancing_group_does_not_tell_who_owns_what(admin: ClusterView, groups: Groups) -> None:
     silent = dg.DescribedGroupMember(member_id="m")
     groups.add(classic_group("re", silent, state="PreparingRebalance"), classic_group("st", silent))
-    rebalancing, stable = admin.describe(["re", "st"]).groups
+    rebalancing, stable = describe(admin, ["re", "st"]).groups
     assert (rebalancing.known_members[0].assignment, stable.known_members[0].assignment) == (None, ())
 
 
-def test_bytes_that_are_no_assignment_are_shown_raw(admin: Admin, groups: Groups) -> None:
+def test_bytes_that_are_no_assignment_are_shown_raw(admin: ClusterView, groups: Groups) -> None:
     member = dg.DescribedGroupMember(member_id="m", member_metadata=b"\0", member_assignment=b"\0\1\xff")
     groups.add(classic_group("odd", member))
-    (group,) = admin.describe(["odd"]).groups
+    (group,) = describe(admin, ["odd"]).groups
     assert (group.members[0].raw_metadata, group.members[0].raw_assignment) == ("AA==", "AAH/")
 
 
 def test_share_and_streams_groups_are_described_as_what_they_are(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     groups.listed |= {"sh": "Share", "st": "Streams"}
 
@@ -198,35 +201,35 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
 
     fake.on(sgd.ShareGroupDescribeRequest, describe_share)
     fake.served[89] = None
-    share, streams = admin.describe(["sh", "st"]).groups
+    share, streams = describe(admin, ["sh", "st"]).groups
     assert (share.type, share.group_epoch, [m.member_id for m in share.members]) == ("share", 3, ["s1"])
     # No partition has an owner, so no member is idle.
     assert [finding.code for finding in share.findings] == ["KG118"]
     assert [(row.member_id, row.committed_offset) for row in share.offsets] == [(None, None)] * 4
     assert (streams.type, streams.state, streams.errors[0].item) == ("streams", "Stable", "members")
     assert streams.members is None
-    (listed,) = [g for g in admin.list_groups(count_members=True).groups if g.group_id == "st"]
+    (listed,) = [g for g in list_groups(admin, count_members=True).groups if g.group_id == "st"]
     assert listed.members is None
     assert not Condition.parse("members=0").holds(streams)
     assert streams.has_static_members is None
 
 
 def test_groups_of_one_type_are_described_in_one_request(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     """A request a group made minutes of a cluster with thousands of them."""
     names = [f"sh{n}" for n in range(50)]
     groups.listed |= dict.fromkeys(names, "Share")
     missing = ErrorCode.GROUP_ID_NOT_FOUND
 
-    def describe(node: int, request: sgd.ShareGroupDescribeRequest) -> sgd.ShareGroupDescribeResponse:
+    def answer(node: int, request: sgd.ShareGroupDescribeRequest) -> sgd.ShareGroupDescribeResponse:
         codes = {name: missing if name == "sh7" else ErrorCode.NONE for name in request.group_ids}
         return sgd.ShareGroupDescribeResponse(
             groups=tuple(sgd.DescribedGroup(group_id=name, error_code=code) for name, code in codes.items())
         )
 
-    fake.on(sgd.ShareGroupDescribeRequest, describe)
-    told = admin.describe(names, offsets=False)
+    fake.on(sgd.ShareGroupDescribeRequest, answer)
+    told = describe(admin, names, offsets=False)
     assert [group.group_id for group in told.groups] == [name for name in names if name != "sh7"]
     assert [(error.item, error.code) for error in told.errors] == [("sh7", "GROUP_ID_NOT_FOUND")]
     assert len(fake.requests(sgd.ShareGroupDescribeRequest)) == 1
@@ -254,13 +257,15 @@ def _streams(*members: stg.Member, topics: tuple[str, ...] = ("orders",)) -> stg
     return stg.StreamsGroupDescribeResponse(groups=(told,))
 
 
-def test_members_of_streams_groups_with_their_tasks(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_members_of_streams_groups_with_their_tasks(
+    fake: FakeCluster, admin: ClusterView, groups: Groups
+) -> None:
     """KIP-1071: active tasks as the partitions they read, standby and warm-up replicas told apart."""
     groups.listed["st"] = "Streams"
     has = _tasks(active=(0, 2), standby=(1,), warmup=(3,))
     one = stg.Member(member_id="a", member_epoch=3, assignment=has, target_assignment=_tasks(active=(0,)))
     fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _streams(one))
-    told = admin.describe(["st"])
+    told = describe(admin, ["st"])
     (group,) = told.groups
     (member,) = group.known_members
     assert (told.errors, group.errors) == ((), ())
@@ -300,7 +305,9 @@ def _described_by(
     return stg.StreamsGroupDescribeResponse(groups=(replace(told, assignor_name="sticky", **more),))
 
 
-def test_what_an_application_says_of_its_topology(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_what_an_application_says_of_its_topology(
+    fake: FakeCluster, admin: ClusterView, groups: Groups
+) -> None:
     """KIP-1331, KIP-1357: nodes as they came, of a later kind too; the assignor; a static member's id."""
     groups.listed["st"] = "Streams"
     told = wire.TopologyDescription(subtopologies=(NODES,), global_stores=(GLOBAL,))
@@ -311,7 +318,7 @@ def test_what_an_application_says_of_its_topology(fake: FakeCluster, admin: Admi
         return _described_by(3, told)
 
     fake.on(stg.StreamsGroupDescribeRequest, answer)
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     assert (group.assignor, group.errors, asked) == ("sticky", (), [True])
     assert (group.known_members[0].instance_id, group.has_static_members) == ("i", True)
     assert group.topology is not None and group.topology.described == "available"
@@ -334,19 +341,19 @@ def test_what_an_application_says_of_its_topology(fake: FakeCluster, admin: Admi
     [(0, "unknown", []), (1, "not_stored", []), (2, "error", ["topology"]), (3, "error", ["topology"])],
 )
 def test_a_description_that_did_not_come_is_not_shown_as_an_empty_one(
-    fake: FakeCluster, admin: Admin, groups: Groups, status: int, described: str, errors: list[str]
+    fake: FakeCluster, admin: ClusterView, groups: Groups, status: int, described: str, errors: list[str]
 ) -> None:
     """One that the broker failed to read is a part that could not be read, so the exit code says so."""
     groups.listed["st"] = "Streams"
     fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _described_by(status, None))
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     assert group.topology is not None
     assert (group.topology.described, group.topology.description) == (described, None)
     assert [error.item for error in group.errors] == errors
 
 
 def test_what_a_broker_before_4_4_does_not_report_is_unknown(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     groups.listed["st"] = "Streams"
     fake.served[stg.StreamsGroupDescribeRequest.API] = range(1)
@@ -357,19 +364,21 @@ def test_what_a_broker_before_4_4_does_not_report_is_unknown(
         return _streams(stg.Member(member_id="a", member_epoch=3))
 
     fake.on(stg.StreamsGroupDescribeRequest, answer)
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     assert group.topology is not None
     assert (group.assignor, group.topology.described, asked) == (None, "unknown", [False])
 
 
-def test_a_static_streams_member_that_left_for_now(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_a_static_streams_member_that_left_for_now(
+    fake: FakeCluster, admin: ClusterView, groups: Groups
+) -> None:
     """No request removes it: what is advised is to wait, and not remove-members, which would refuse."""
     groups.listed["st"] = "Streams"
     away = stg.Member(
         member_id="a", instance_id="i", member_epoch=-2, assignment=_tasks(active=(0,)), process_id="p"
     )
     fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _streams(away))
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     (finding,) = (found for found in group.findings if found.code == "KG103")
     assert finding.message == "i shut down without leaving for good: partition orders-0 waits for it"
     assert finding.hint == "bring it back, or: wait for its session to end"
@@ -387,7 +396,7 @@ def test_a_static_streams_member_that_left_for_now(fake: FakeCluster, admin: Adm
     ],
 )
 def test_a_streams_group_that_is_not_ready_tells_what_it_lacks(
-    fake: FakeCluster, admin: Admin, groups: Groups, hides: bool, says: str
+    fake: FakeCluster, admin: ClusterView, groups: Groups, hides: bool, says: str
 ) -> None:
     """AE-32, KIP-1071: no task is assigned before all topics of the topology are there."""
     fake.allowed_topics = {*fake.topics, "absent"} if hides else None
@@ -402,7 +411,7 @@ def test_a_streams_group_that_is_not_ready_tells_what_it_lacks(
         stg.StreamsGroupDescribeRequest,
         lambda node, request: stg.StreamsGroupDescribeResponse(groups=(told,)),
     )
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     by_code = {finding.code: finding for finding in group.findings}
     assert by_code["KG108"].message == f"no task is assigned, {says}"
     assert by_code["KG108"].severity == "error"
@@ -411,7 +420,7 @@ def test_a_streams_group_that_is_not_ready_tells_what_it_lacks(
 
 @pytest.mark.parametrize("has_topology", [True, False])
 def test_a_streams_group_that_is_not_ready_with_all_its_topics(
-    fake: FakeCluster, admin: Admin, groups: Groups, has_topology: bool
+    fake: FakeCluster, admin: ClusterView, groups: Groups, has_topology: bool
 ) -> None:
     """Which of them are wrongly partitioned is told in heartbeats alone; nor is a topology always told."""
     groups.listed["st"] = "Streams"
@@ -421,7 +430,7 @@ def test_a_streams_group_that_is_not_ready_with_all_its_topics(
         stg.StreamsGroupDescribeRequest,
         lambda node, request: stg.StreamsGroupDescribeResponse(groups=(told,)),
     )
-    (group,) = admin.describe(["st"]).groups
+    (group,) = describe(admin, ["st"]).groups
     (finding,) = (found for found in group.findings if found.code == "KG108")
     assert "no topic of the topology is known to be missing" in finding.message
     assert finding.hint is not None and "members' logs" in finding.hint
@@ -429,7 +438,7 @@ def test_a_streams_group_that_is_not_ready_with_all_its_topics(
 
 @pytest.mark.parametrize(("second", "owned"), [("audit", (0,)), ("not-to-be-seen", None)])
 def test_a_task_reads_the_partitions_that_there_are(
-    fake: FakeCluster, admin: Admin, groups: Groups, second: str, owned: tuple[int, ...] | None
+    fake: FakeCluster, admin: ClusterView, groups: Groups, second: str, owned: tuple[int, ...] | None
 ) -> None:
     """Of several topics each has the partitions it has; where one cannot be seen, nobody knows."""
     fake.topics["audit"] = 1
@@ -437,7 +446,7 @@ def test_a_task_reads_the_partitions_that_there_are(
     one = stg.Member(member_id="a", assignment=_tasks(active=(0, 1)), target_assignment=_tasks(active=(0, 1)))
     answer = _streams(one, topics=("orders", second))
     fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: answer)
-    (member,) = admin.describe(["st"], offsets=False).groups[0].known_members
+    (member,) = describe(admin, ["st"], offsets=False).groups[0].known_members
     if owned is None:
         assert member.assignment is None
     else:
@@ -445,7 +454,7 @@ def test_a_task_reads_the_partitions_that_there_are(
 
 
 def test_offsets_that_may_not_be_read_leave_the_members(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     groups.add(classic_group("cl", classic_member("m1", "orders:0")))
 
@@ -454,10 +463,10 @@ def test_offsets_that_may_not_be_read_leave_the_members(
         return of.OffsetFetchResponse(groups=(denied,))
 
     fake.on(of.OffsetFetchRequest, deny)
-    (group,) = admin.describe(["cl"]).groups
+    (group,) = describe(admin, ["cl"]).groups
     assert len(group.members) == 1
     assert [(error.item, error.code) for error in group.errors] == [("offsets", "GROUP_AUTHORIZATION_FAILED")]
-    assert [error.code for error in admin.lag(["cl"]).errors] == ["GROUP_AUTHORIZATION_FAILED"]
+    assert [error.code for error in measure(admin, ["cl"]).errors] == ["GROUP_AUTHORIZATION_FAILED"]
 
 
 @pytest.mark.parametrize(
@@ -470,45 +479,47 @@ def test_offsets_that_may_not_be_read_leave_the_members(
         (consumer_member("m", "orders:0", epoch=-2, instance="a"), "left"),
     ],
 )
-def test_how_far_a_member_is(admin: Admin, groups: Groups, member: cgd.Member, phase: str) -> None:
+def test_how_far_a_member_is(admin: ClusterView, groups: Groups, member: cgd.Member, phase: str) -> None:
     groups.add(consumer_group("co", member))
-    assert admin.describe(["co"], offsets=False).groups[0].members[0].state == phase
+    assert describe(admin, ["co"], offsets=False).groups[0].members[0].state == phase
 
 
 def test_listing_asks_every_broker_and_counts_members(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
     groups.add(classic_group("a", classic_member("m1"), classic_member("m2")))
     groups.listed = {"b": "consumer", "a": "Classic"}
-    found = admin.list_groups(count_members=True)
+    found = list_groups(admin, count_members=True)
     assert [(g.group_id, g.type, g.members) for g in found.groups] == [
         ("a", "classic", 2),
         ("b", "consumer", None),
     ]
-    assert [g.group_id for g in admin.list_groups(types=["CONSUMER"]).groups] == ["b"]
-    assert admin.list_groups(states=["empty"]).groups == ()
+    assert [g.group_id for g in list_groups(admin, types=["CONSUMER"]).groups] == ["b"]
+    assert list_groups(admin, states=["empty"]).groups == ()
     assert {node for node, m, _ in fake.sent if isinstance(m, lg.ListGroupsRequest)} == {1, 2}
 
 
-def test_a_broker_that_is_down_is_named_and_the_others_are_shown(fake: FakeCluster, admin: Admin) -> None:
+def test_a_broker_that_is_down_is_named_and_the_others_are_shown(
+    fake: FakeCluster, admin: ClusterView
+) -> None:
     def answer(node: int, request: lg.ListGroupsRequest) -> lg.ListGroupsResponse:
         if node == 2:
             raise Unreachable("b2:9092: connection refused")
         return lg.ListGroupsResponse(groups=(lg.ListedGroup(group_id="g"),))
 
     fake.on(lg.ListGroupsRequest, answer)
-    found = admin.list_groups()
+    found = list_groups(admin)
     assert [group.group_id for group in found.groups] == ["g"]
     assert [(error.item, error.code) for error in found.errors] == [("broker 2", "UNREACHABLE")]
     fake.brokers = (2,)
     with pytest.raises(Unreachable):
-        admin.list_groups()
+        list_groups(admin)
 
 
-def test_a_broker_that_is_loading_is_asked_again(fake: FakeCluster, admin: Admin) -> None:
+def test_a_broker_that_is_loading_is_asked_again(fake: FakeCluster, admin: ClusterView) -> None:
     codes = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE, ErrorCode.NONE])
     fake.on(lg.ListGroupsRequest, lambda *_: lg.ListGroupsResponse(error_code=next(codes)))
-    assert admin.list_groups().errors == ()
+    assert list_groups(admin).errors == ()
 
 
 def test_a_last_stable_offset_that_cannot_be_read_is_unknown(fake: FakeCluster, groups: Groups) -> None:
@@ -532,7 +543,7 @@ def test_a_last_stable_offset_that_cannot_be_read_is_unknown(fake: FakeCluster, 
         return f.FetchResponse(responses=(f.FetchableTopicResponse(topic="orders", partitions=(part,)),))
 
     fake.on(lo.ListOffsetsRequest, refuse).on(f.FetchRequest, unread)
-    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     row = group.offsets[0]
     assert (row.lag, row.last_stable_offset, row.held_open_by) == (2, None, None)
     assert row.status is not None and row.status.unseen is not None
@@ -560,7 +571,7 @@ def test_ends_that_cannot_be_read_are_one_error_that_counts_them(
         return lo.ListOffsetsResponse(topics=(lo.ListOffsetsTopicResponse(name="orders", partitions=parts),))
 
     fake.on(lo.ListOffsetsRequest, refuse)
-    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     (error,) = group.errors
     assert error.message.startswith(f"g: the end of {named} is not known: ")
 
@@ -569,5 +580,5 @@ def test_brokers_before_transactions_have_nothing_unstable(fake: FakeCluster, gr
     groups.add(classic_group("g", classic_member("m", "orders:0", "a")))
     groups.committed, groups.ends = {"g": {"orders:0": 2}}, {"orders:0": 4}
     fake.served[LIST_OFFSETS] = range(2)
-    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     assert (group.offsets[0].last_stable_offset, group.errors) == (4, ())

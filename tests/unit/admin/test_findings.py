@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.codes import CODES
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Finding
+from kgroup.admin.read.describe import describe
 from kgroup.admin.read.findings import _CHECKS, some
 from kgroup.admin.statuses import PartitionStatus, Status
 from kgroup.domain import TopicPartition
@@ -32,7 +33,7 @@ def found(group: object, committed: dict[str, int] | None = None, ends: int = 5)
     groups.committed["g"] = COMMITTED if committed is None else committed
     groups.ends = {f"orders:{p}": ends for p in range(4)}
     groups.starts = dict.fromkeys(groups.ends, 0)
-    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (described,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     assert all(finding.severity == CODES[finding.code].severity for finding in described.findings)
     return {finding.code: finding.message for finding in described.findings}
 
@@ -128,7 +129,7 @@ def test_what_a_member_that_left_will_have_is_absent_and_its_neighbours_are_not(
     groups = Groups(fake).add(consumer_group("g", away))
     groups.committed["g"] = {f"orders:{number}": 1 for number in range(4)}
     groups.ends = {f"orders:{number}": 5 for number in range(4)}
-    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (described,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     assert [row.status and row.status.name for row in described.offsets] == ["absent"] * 2 + ["unread"] * 2
 
 
@@ -156,7 +157,7 @@ def test_who_has_not_given_up_what_another_waits_for_is_named() -> None:
     group = consumer_group("g", waits, holder)
     fake = FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
     Groups(fake).add(group)
-    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (described,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     told = [each.message for each in described.findings if each.code == "KG101"]
     assert any(
         message.endswith("waits for partition orders-2, not yet given up by n (client client-n on 10.0.0.1)")
@@ -169,7 +170,7 @@ def test_an_offset_beyond_the_end_is_set_back_to_where_nothing_is_left_out() -> 
     fake = FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
     groups = Groups(fake).add(HEALTHY)
     groups.committed["g"] = {"orders:0": 9}
-    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     (beyond,) = [each for each in group.findings if each.code == "KG301"]
     assert beyond.hint is not None and beyond.hint.endswith("reset-offsets g --topic orders:0 --to-earliest")
 
@@ -186,7 +187,7 @@ def large(group: object, committed: dict[str, int], ends: int = 0) -> list[Findi
     groups.committed["g"] = committed
     groups.ends = {f"orders:{p}": ends for p in range(WIDE)} | {f"{name}:0": 9 for name in others}
     groups.starts = dict.fromkeys(groups.ends, 0)
-    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (described,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     return list(described.findings)
 
 
@@ -271,7 +272,7 @@ def test_a_recreated_topic_is_one_finding_of_doctor() -> None:
     groups = Groups(fake).add(classic_group("g", state="Empty"))
     groups.committed["g"] = EACH
     groups.ends = {f"orders:{p}": 5 for p in range(WIDE)}
-    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     recreated = Status(PartitionStatus.RECREATED, "error", "the topic's id is another one")
     rows = tuple(replace(row, status=recreated) if row.partition else row for row in group.offsets)
     seen = {each.code: each for each in diagnoses(Facts(replace(group, offsets=rows), 0, 0, 0.0))}

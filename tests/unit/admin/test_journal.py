@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import StorageError, Unreachable
 

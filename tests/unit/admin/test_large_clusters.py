@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description
-from kgroup.admin.read import describe
+from kgroup.admin.read import describe as describing
+from kgroup.admin.read.describe import describe, describe_each
+from kgroup.admin.read.lag_report import measure, measure_each
+from kgroup.admin.read.listing import list_groups, with_members
 from kgroup.admin.together import together
+from kgroup.admin.topics import create_topic
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, Unreachable
@@ -68,14 +71,14 @@ def _listed(known: Groups, node: int) -> lg.ListGroupsResponse:
 
 
 @pytest.fixture
-def admin(fake: FakeCluster, groups: Groups) -> Admin:
-    return Admin(fake, retry=fake.retry())
+def admin(fake: FakeCluster, groups: Groups) -> ClusterView:
+    return ClusterView(fake, retry=fake.retry())
 
 
 @pytest.fixture
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(describe, "FIRST", 10)
-    monkeypatch.setattr(describe, "ROWS", 25 * PARTITIONS)
+    monkeypatch.setattr(describing, "FIRST", 10)
+    monkeypatch.setattr(describing, "ROWS", 25 * PARTITIONS)
     yield
 
 
@@ -92,12 +95,12 @@ def told(parts: Iterator[Description]) -> Description:
 
 
 def test_groups_of_one_round_take_one_request_a_coordinator_and_one_a_leader(
-    fake: FakeCluster, admin: Admin
+    fake: FakeCluster, admin: ClusterView
 ) -> None:
     """And one about the settings of all of them, which any broker answers."""
-    listed = admin.list_groups()
+    listed = list_groups(admin)
     fake.sent.clear()
-    found = told(admin.describe_each(group.group_id for group in listed.groups))
+    found = told(describe_each(admin, (group.group_id for group in listed.groups)))
     assert [group.total_lag for group in found.groups] == [3 * PARTITIONS] * COUNT
     assert sent(fake) == {
         dg.DescribeGroupsRequest: 2,
@@ -111,46 +114,48 @@ def test_groups_of_one_round_take_one_request_a_coordinator_and_one_a_leader(
 
 @pytest.mark.usefixtures("small_rounds")
 def test_a_round_is_as_many_groups_as_have_so_many_offsets_and_topics_are_asked_about_once(
-    fake: FakeCluster, admin: Admin
+    fake: FakeCluster, admin: ClusterView
 ) -> None:
-    parts = list(admin.describe_each(group.group_id for group in admin.list_groups().groups))
+    parts = list(describe_each(admin, (group.group_id for group in list_groups(admin).groups)))
     assert [len(part.groups) for part in parts] == [10, 25, 25]
-    assert told(iter(parts)) == admin.describe(NAMES)
+    assert told(iter(parts)) == describe(admin, NAMES)
     fake.sent.clear()
-    parts = list(admin.describe_each(NAMES))
+    parts = list(describe_each(admin, NAMES))
     requests = sent(fake)
     assert requests[of.OffsetFetchRequest] == 2 * len(parts)
     assert requests[ListOffsetsRequest] + requests[FetchRequest] == 2 * 2 * len(parts)
     assert requests[MetadataRequest] == 1
 
 
-def test_counting_members_takes_one_request_a_coordinator(fake: FakeCluster, admin: Admin) -> None:
-    listing = admin.list_groups()
+def test_counting_members_takes_one_request_a_coordinator(fake: FakeCluster, admin: ClusterView) -> None:
+    listing = list_groups(admin)
     fake.sent.clear()
-    assert {group.members for group in admin.count_members(listing).groups} == {0}
+    assert {group.members for group in with_members(admin, listing).groups} == {0}
     assert sent(fake) == {dg.DescribeGroupsRequest: 2}
 
 
-def test_groups_that_are_not_listed_are_looked_up_in_one_request(fake: FakeCluster, admin: Admin) -> None:
-    assert not told(admin.describe_each(NAMES)).errors
+def test_groups_that_are_not_listed_are_looked_up_in_one_request(
+    fake: FakeCluster, admin: ClusterView
+) -> None:
+    assert not told(describe_each(admin, NAMES)).errors
     assert sent(fake)[FindCoordinatorRequest] == 1
     assert sent(fake)[cgd.ConsumerGroupDescribeRequest] == 2  # of unknown type: asked as both
 
 
 def test_a_group_that_changed_its_type_since_it_was_listed_is_described_as_what_it_is(
-    fake: FakeCluster, admin: Admin, groups: Groups
+    fake: FakeCluster, admin: ClusterView, groups: Groups
 ) -> None:
-    admin.list_groups()
+    list_groups(admin)
     del groups.classic["g00"]
     groups.consumer["g00"] = cgd.DescribedGroup(group_id="g00", group_state="Empty")
-    found = told(admin.describe_each(NAMES))
+    found = told(describe_each(admin, NAMES))
     assert found.groups[0].type == "consumer"
     assert {group.type for group in found.groups[1:]} == {"classic"}
 
 
-def test_brokers_that_know_no_batches_are_asked_group_by_group(fake: FakeCluster, admin: Admin) -> None:
+def test_brokers_that_know_no_batches_are_asked_group_by_group(fake: FakeCluster, admin: ClusterView) -> None:
     fake.served = {OFFSET_FETCH: range(8), FIND_COORDINATOR: range(4), CONSUMER_GROUP_DESCRIBE: None}
-    found = told(admin.describe_each(NAMES))
+    found = told(describe_each(admin, NAMES))
     assert [group.total_lag for group in found.groups] == [3 * PARTITIONS] * COUNT
     requests = sent(fake)
     assert requests[of.OffsetFetchRequest] == requests[FindCoordinatorRequest] == COUNT
@@ -158,7 +163,9 @@ def test_brokers_that_know_no_batches_are_asked_group_by_group(fake: FakeCluster
     assert requests[ListOffsetsRequest] == ENDS * 2
 
 
-def test_one_bad_group_does_not_spoil_its_batch(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_one_bad_group_does_not_spoil_its_batch(
+    fake: FakeCluster, admin: ClusterView, groups: Groups
+) -> None:
     groups.classic["g03"] = dg.DescribedGroup(
         group_id="g03", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_state="Dead"
     )
@@ -176,7 +183,7 @@ def test_one_bad_group_does_not_spoil_its_batch(fake: FakeCluster, admin: Admin,
         )
 
     fake.on(of.OffsetFetchRequest, fetch)
-    found = told(admin.describe_each(NAMES))
+    found = told(describe_each(admin, NAMES))
     assert [error.item for error in found.errors] == ["g03"]
     unknown = {group.group_id: group.errors[0].code for group in found.groups if group.total_lag is None}
     assert unknown == {"g05": "GROUP_AUTHORIZATION_FAILED"}
@@ -184,10 +191,10 @@ def test_one_bad_group_does_not_spoil_its_batch(fake: FakeCluster, admin: Admin,
 
 
 def test_groups_of_a_coordinator_that_is_down_are_unknown_and_the_others_are_not(
-    fake: FakeCluster, admin: Admin
+    fake: FakeCluster, admin: ClusterView
 ) -> None:
     fake.down.add(2)
-    found = told(admin.describe_each(NAMES))
+    found = told(describe_each(admin, NAMES))
     away = {name for name in NAMES if fake.coordinator_of[name] == 2}
     assert {error.item for error in found.errors} == away
     assert {error.code for error in found.errors} == {"UNREACHABLE"}
@@ -197,8 +204,10 @@ def test_groups_of_a_coordinator_that_is_down_are_unknown_and_the_others_are_not
 
 
 @pytest.mark.usefixtures("small_rounds")
-def test_when_the_cluster_goes_away_each_group_that_is_left_is_told(fake: FakeCluster, admin: Admin) -> None:
-    parts = admin.describe_each(NAMES)
+def test_when_the_cluster_goes_away_each_group_that_is_left_is_told(
+    fake: FakeCluster, admin: ClusterView
+) -> None:
+    parts = describe_each(admin, NAMES)
     first = next(parts)
     fake.down |= {1, 2}
     rest = told(parts)
@@ -208,10 +217,10 @@ def test_when_the_cluster_goes_away_each_group_that_is_left_is_told(fake: FakeCl
 
 
 @pytest.mark.usefixtures("small_rounds")
-def test_lag_of_rounds_is_the_lag_of_all(fake: FakeCluster, admin: Admin) -> None:
-    reports = list(admin.lag_each(NAMES))
+def test_lag_of_rounds_is_the_lag_of_all(fake: FakeCluster, admin: ClusterView) -> None:
+    reports = list(measure_each(admin, NAMES))
     assert len(reports) == 3
-    assert [group for report in reports for group in report.groups] == list(admin.lag(NAMES).groups)
+    assert [group for report in reports for group in report.groups] == list(measure(admin, NAMES).groups)
 
 
 class Counted(EmbeddedTransport):
@@ -229,15 +238,15 @@ class Counted(EmbeddedTransport):
 @pytest.mark.usefixtures("small_rounds")
 def test_the_embedded_cluster_is_asked_no_more_often() -> None:
     transport = Counted(Cluster(None, brokers=3, offsets_partitions=50, clock=ManualClock()))
-    admin = Admin(transport)
-    admin.create_topic("orders", PARTITIONS)
+    admin = ClusterView(transport)
+    create_topic(admin, "orders", PARTITIONS)
     offsets = {TopicPartition("orders", number): OffsetAndMetadata(0) for number in range(PARTITIONS)}
     for name in NAMES:
         assert store(ClusterView(transport), name, offsets)[1] is None
-    listed = admin.count_members(admin.list_groups())
+    listed = with_members(admin, list_groups(admin))
     assert {group.members for group in listed.groups} == {0}
     transport.asked.clear()
-    parts = list(admin.describe_each(group.group_id for group in listed.groups))
+    parts = list(describe_each(admin, (group.group_id for group in listed.groups)))
     assert [group.total_lag for group in told(iter(parts)).groups] == [0] * COUNT
     # One of each for each broker and round, settings of all groups of a round, metadata of all topics once.
     assert transport.asked == {

@@ -11,7 +11,7 @@ from kgroup.admin.migrate.consequences import software_of
 from kgroup.admin.migrate.evidence import gather_all
 from kgroup.admin.migrate.fleet import EFFORTS, plan_fleet
 from kgroup.admin.migrate.models import UPGRADE, Evidence
-from kgroup.admin.migrate.plan import plan
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.migrate.release import against_kafka_5
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused, Unreachable
@@ -147,7 +147,7 @@ def test_a_row_is_the_plan_of_its_group(group_id: str) -> None:
     """One truth: whatever the single plan says of a group, the fleet says too."""
     found = plan_fleet(fleet().cluster(), KNOWN)
     try:
-        one = plan(fleet().cluster(), group_id, UPGRADE)
+        one = plan_migration(fleet().cluster(), group_id, UPGRADE)
     except SafetyRefused as error:
         assert group_id in str(error) and group_id in {out.group_id for out in found.left_out}
         return

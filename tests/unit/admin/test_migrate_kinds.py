@@ -9,7 +9,7 @@ import pytest
 
 from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, kinds_of_empty
 from kgroup.admin.migrate.models import UPGRADE
-from kgroup.admin.migrate.plan import plan
+from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
@@ -105,7 +105,7 @@ def test_a_longer_name_s_internal_topic_does_not_block_a_group_of_consumers() ->
     """g-2-counts-changelog is the application g-2's: the group g was blocked as one of Kafka Streams."""
     made = cluster({"orders:0": ""}, topics={"g-2-counts-changelog": 1})
     made.served[18] = range(3)
-    told = plan(made.cluster(), "g", UPGRADE)
+    told = plan_migration(made.cluster(), "g", UPGRADE)
     assert (told.verdict, told.blockers) == ("unknown", ())
     (used,) = [check for check in told.checks if check.code == "used_by"]
     assert used.status == "unknown" and "g-2-counts-changelog" in used.message
@@ -133,7 +133,7 @@ def test_plans_of_empty_groups() -> None:
     for made in (cluster({"orders:0": STREAMS_TIME}), cluster(), cluster({"orders:0": ""})):
         made.on(DescribeConfigsRequest, denied)
         made.served[18] = range(3)
-        verdicts.append(plan(made.cluster(), "g", UPGRADE))
+        verdicts.append(plan_migration(made.cluster(), "g", UPGRADE))
     assert [each.verdict for each in verdicts] == ["blocked", "unknown", "unknown"]
     used = [[c.status for c in each.checks if c.code in ("kafka_streams", "used_by")] for each in verdicts]
     assert used == [["block"], ["unknown"], ["ok"]]

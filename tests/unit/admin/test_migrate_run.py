@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.journal import Journal
 from kgroup.admin.migrate.judge import judged
 from kgroup.admin.migrate.run import CUT_OFF, Options, WavesRun
 from kgroup.admin.migrate.watch import Unowned
@@ -79,9 +79,9 @@ class World:
 
     def run(self, waves: Sequence[Wave] = WAVES, **options: object) -> WavesRun:
         time = self.fake.time
-        cluster = ClusterView(self.fake, self.fake.retry(), lambda: int(time.now * 1000))
+        cluster = ClusterView(self.fake, self.fake.retry(), lambda: int(time.now * 1000), self.journal)
         made = Options(2.0, start_hook=self.start_hook, **options)  # type: ignore[arg-type]
-        return WavesRun(cluster, self.journal, waves, list(self.read(waves)), self.store, made)
+        return WavesRun(cluster, waves, list(self.read(waves)), self.store, made)
 
     def read(self, waves: Sequence[Wave] = WAVES) -> tuple[WaveRun, ...]:
         return continued(waves, self.file.read())

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_changes import execute
+from kgroup.admin.change.offset_changes import execute_offsets
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
@@ -23,6 +22,7 @@ from kgroup.admin.change.offset_plans import (
 )
 from kgroup.admin.change.reset import TO_OFFSET, Scope, Spec, plan_reset
 from kgroup.admin.change.undo import plan_undo
+from kgroup.admin.journal import Journal
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, Unreachable
@@ -78,7 +78,7 @@ class Store:
         return make_plan(Purpose("reset-offsets", f"to-offset {offset}"), now, drafts)
 
     def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
-        done = execute(self.fake.cluster(), self.journal, plan)
+        done = execute_offsets(self.fake.cluster(journal=self.journal), plan)
         return [(item.result, item.error_code) for item in done.items]
 
 
@@ -146,7 +146,7 @@ def test_an_undo_names_three_places_that_moved_and_counts_the_others(
     store.execute(store.plan(5, partitions))
     store.groups.committed["g"] = {f"orders:{number}": 6 for number in range(partitions)}
     with pytest.raises(SafetyRefused) as refused:
-        plan_undo(store.fake.cluster(), store.journal, "LAST")
+        plan_undo(store.fake.cluster(journal=store.journal), "LAST")
     assert refused.value.message.count(" is 6, was set to 5") == min(partitions, 3)
     assert refused.value.message.endswith(rest or "was set to 5")
 
@@ -155,14 +155,14 @@ def test_a_change_in_doubt_can_be_undone_either_way(store: Store) -> None:
     store.before_commit = lose_the_reply
     store.execute(store.plan())
     store.before_commit = lambda: None
-    (item,) = plan_undo(store.fake.cluster(), store.journal, "LAST").items
+    (item,) = plan_undo(store.fake.cluster(journal=store.journal), "LAST").items
     assert item.result == "unchanged"
     store.groups.committed["g"]["orders:0"] = 5
-    (item,) = plan_undo(store.fake.cluster(), store.journal, "LAST").items
+    (item,) = plan_undo(store.fake.cluster(journal=store.journal), "LAST").items
     assert (item.result, item.after) == ("planned", CommittedOffset(1))
     store.groups.committed["g"]["orders:0"] = 6
     with pytest.raises(SafetyRefused, match="a commit came after j-0001"):
-        plan_undo(store.fake.cluster(), store.journal, "LAST")
+        plan_undo(store.fake.cluster(journal=store.journal), "LAST")
 
 
 def test_what_was_stored_before_the_cluster_was_gone_stays_told(store: Store) -> None:
@@ -206,9 +206,9 @@ def test_a_change_that_is_interrupted_says_what_was_done_by_then(store: Store) -
 def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
     entry = store.journal.begin("reset-offsets", "another", {"items": []}, {"offsets": {"g": []}})
     with pytest.raises(SafetyRefused, match="is of cluster another"):
-        plan_undo(store.fake.cluster(), store.journal, entry)
+        plan_undo(store.fake.cluster(journal=store.journal), entry)
     with pytest.raises(SafetyRefused, match=r"the newest change, j-0001 \(.* is of cluster another"):
-        plan_undo(store.fake.cluster(), store.journal, "LAST")
+        plan_undo(store.fake.cluster(journal=store.journal), "LAST")
 
 
 def test_many_partitions_go_in_several_requests(store: Store) -> None:
@@ -232,7 +232,7 @@ def test_a_deletion_that_the_broker_is_too_old_for_says_which_is_not(store: Stor
     store.fake.on(OffsetDeleteRequest, absent)
     now = look(store.fake.cluster(), ["g"])
     plan = make_plan(Purpose("offsets-delete", "delete"), now, {"g": {ORDERS_0: Draft(None)}})
-    (item,) = execute(store.fake.cluster(), store.journal, plan).items
+    (item,) = execute_offsets(store.fake.cluster(journal=store.journal), plan).items
     assert (item.result, item.error_code) == ("failed", "UNSUPPORTED_VERSION")
     assert item.effect == "no OffsetDelete (Kafka 2.4 and later serve it)"
 
@@ -270,7 +270,7 @@ def test_last_never_touches_the_change_of_another(store: Store, seed: int) -> No
                 named = (mine,) if kind == 2 else ()
                 outcome = "undone"
                 try:
-                    plan = plan_undo(store.fake.cluster(), store.journal, "LAST", named)
+                    plan = plan_undo(store.fake.cluster(journal=store.journal), "LAST", named)
                 except SafetyRefused as refused:
                     outcome = "refused"
                     assert newest is None or f"newest change, {newest.id} (" in refused.message

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.change import delete
+from kgroup.admin.change.delete import plan_deletion
 from kgroup.admin.change.reset import TO_LATEST, Scope, Spec, plan_reset
 from kgroup.admin.discovery import ClusterView
 from kgroup.domain import OFFSETS_TOPIC
@@ -39,7 +39,7 @@ def said(fake: FakeCluster) -> set[str | None]:
     """What the plans of a reset and of a deletion say of commits from outside."""
     cluster = ClusterView(fake, fake.retry(), lambda: NOW_S * 1000)
     (group,) = plan_reset(cluster, ["g"], Spec(TO_LATEST), Scope(all_topics=True)).groups
-    (item,) = delete.plan(cluster, ["g"])
+    (item,) = plan_deletion(cluster, ["g"])
     assert item.planned
     _, _, effect = item.effect.partition(". ")
     return {group.caution, effect or None}

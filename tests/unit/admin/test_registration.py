@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.admin import Admin
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, Registration
+from kgroup.admin.read.describe import describe
 from kgroup.cli.views.expected import lines
 from kgroup.coordinator.roster import REGISTERED, TARGET_SIZE, WAIT
 from kgroup.errors import ErrorCode
@@ -53,7 +54,7 @@ def described(
         return DescribeConfigsResponse(results=results)
 
     fake.on(DescribeConfigsRequest, answer)
-    (found,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (found,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     return found
 
 

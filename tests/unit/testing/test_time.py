@@ -265,12 +265,12 @@ def test_a_long_move_gives_others_their_turn_and_can_be_ended(
     """A signal is heard meanwhile; a request is, too, unless all clients count as silent."""
     monkeypatch.setattr(moving, "SLICE_S", 0.0)
     serving = kafka._running()
-    ten_days_ms = 10 * DAY_S * 1000
+    others = "kept" if keep else "silent"
 
     async def moved() -> tuple[bool, int]:
         host, port = serving.bootstrap.split(",")[0].split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        move = asyncio.ensure_future(serving.control.advance(ten_days_ms, keep=keep))
+        move = asyncio.ensure_future(serving.control.advance("10d", others))
         await asyncio.sleep(0)
         writer.write(encode_request(ApiVersionsRequest(), 0, 1, "other"))
         answer = asyncio.ensure_future(reader.read(1))
@@ -280,7 +280,7 @@ def test_a_long_move_gives_others_their_turn_and_can_be_ended(
         await move
         writer.close()
         before_ms = serving.control.clock.now_ms()
-        cancelled = asyncio.ensure_future(serving.control.advance(ten_days_ms, keep=keep))
+        cancelled = asyncio.ensure_future(serving.control.advance("10d", others))
         await asyncio.sleep(0)
         cancelled.cancel()
         await asyncio.wait((cancelled,))
@@ -288,7 +288,7 @@ def test_a_long_move_gives_others_their_turn_and_can_be_ended(
 
     served_first, moved_ms = serving.call(moved())
     assert served_first == keep
-    assert moved_ms < ten_days_ms
+    assert moved_ms < 10 * DAY_S * 1000
     kafka.create_topic("served-again")
 
 

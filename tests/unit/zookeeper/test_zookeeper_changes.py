@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.journal import Journal
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Unreachable
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest

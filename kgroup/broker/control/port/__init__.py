@@ -1,5 +1,5 @@
 """The verbs over HTTP, for tests in any language: `kgroup serve --control`.
 
-`operations` is the table of operations, `openapi` their published document, `endpoint` serves both. Paths and
-fields of faults and of waiting are those of `kcl fake --control`.
+`operations` derives the operations from the verbs, `openapi` their document; `endpoint` serves both. Paths
+and fields of faults and of waiting are those of `kcl fake --control`.
 """

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from kgroup.broker.control.control import Control
+from kgroup.broker.control.declaring import NotThere
 from kgroup.broker.control.port.openapi import document
 from kgroup.broker.control.port.operations import (
     KINDS,
@@ -24,7 +25,6 @@ from kgroup.broker.control.port.operations import (
     OPERATIONS,
     Answer,
     Fields,
-    NotThere,
     Operation,
 )
 from kgroup.broker.server import Server
@@ -185,7 +185,7 @@ def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
     there = [(each, found) for each, pattern in _PATHS if (found := pattern.fullmatch(path))]
     if not there:
         paths = ", ".join(dict.fromkeys(each.path for each in OPERATIONS))
-        raise NotThere(f"there is nothing at {path}", f"there are {paths}, /openapi.json")
+        raise NotThere("path", f"there is nothing at {path}", f"there are {paths}, /openapi.json")
     for operation, found in there:
         if operation.method != method:
             continue
@@ -199,7 +199,7 @@ def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
                 raise ConfigError(f"{name} is {text[:20]!r} in the path", "it is a number")
         return operation, {**_read(operation, body, parts), **parts}
     methods = ", ".join(each.method for each, _ in there)
-    raise NotThere(f"{method} of {path} does nothing", f"it has {methods}")
+    raise NotThere("path", f"{method} of {path} does nothing", f"it has {methods}")
 
 
 def _read(operation: Operation, body: bytes, parts: Fields) -> Fields:

@@ -58,7 +58,7 @@ def document() -> dict[str, Entry]:
 
 
 def _operation(each: Operation) -> dict[str, Entry]:
-    in_path = re.findall(r"{(\w+)}", each.path)
+    in_path = each.in_path
     body = {name: field for name, field in each.fields.items() if name not in in_path}
     found: dict[str, Entry] = {
         "operationId": re.sub(r"\W+", "_", f"{each.method.lower()}{each.path}").strip("_"),

@@ -1,30 +1,29 @@
 """The groups that read a topic, or have static members; and those for which this is unknown."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.lag import readers_known
+from kgroup.admin.read.share_offsets import topics_stored
+from kgroup.admin.read.visibility import may_not_see
 from kgroup.admin.refusals import item_error
 from kgroup.errors import ErrorCode, KgroupError
 
-if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
-
 
 def reading(
-    admin: "Admin", listing: Listing, topic: str | None, static_only: bool
-) -> "tuple[Listing, Answers[GroupDescription]]":
+    cluster: ClusterView, listing: Listing, topic: str | None, static_only: bool
+) -> tuple[Listing, Answers[GroupDescription]]:
     """Return the groups that read `topic`, or have static members, and all groups as described.
 
     Groups for which this is unknown become errors.
     """
     ids = [group.group_id for group in listing.groups]
-    described = admin.groups(ids)
+    described = groups_only(cluster, ids)
     share = {name for name, found in described.items() if getattr(found, "type", None) == SHARE}
-    offsets = admin.topics_stored(ids, share) if topic is not None else {}
-    unread = () if topic is None else admin.may_not_see(topic)
+    offsets = topics_stored(cluster, ids, share) if topic is not None else {}
+    unread = () if topic is None else may_not_see(cluster, topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
         stored = offsets.get(group_id, frozenset())

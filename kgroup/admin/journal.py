@@ -7,8 +7,10 @@ there before, and `end` with the result of each item. A begin without an end is 
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -183,6 +185,15 @@ class Journal:
                 "nothing is changed without a journal entry; make the folder writable",
             ) from None
         return line
+
+
+def actor() -> str:
+    """Return who makes changes, as user@host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user id without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
 
 
 _ASIDE = "mend the line, or move the file aside to begin a new journal"
