@@ -6,9 +6,14 @@ place of the record in it: together the key of every row. Timestamps are UTC wit
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
+
+from kgroup.domain import TopicPartition
+from kgroup.history.fold.events import Kind, Unowned, stored_fields
 
 Row: TypeAlias = dict[str, Any]
 """Plain values by column or field name, as Arrow, Spark and JSON take and return them."""
@@ -50,6 +55,28 @@ _SPAN = pa.struct(
 
 _BAD = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "reason": pa.string()}
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
+
+
+def _events() -> pa.Schema:
+    """Return the columns that the fields of an event declare, and the one that orders its rows."""
+    columns = {stored.column: _type_of(kind, stored.number) for kind, stored in stored_fields().values()}
+    return _schema(**{**_KEY, "seq": pa.int64(), **columns})
+
+
+def _type_of(kind: object, number: str) -> pa.DataType:
+    inner = [each for each in get_args(kind) if each not in (NoneType, ...)]
+    only = inner[0] if inner else kind
+    return _NUMBERS[number] if only is int else _OF_EVENTS[only]
+
+
+_NUMBERS = {"int32": pa.int32(), "int64": pa.int64(), "moment": STAMP}
+_OF_EVENTS: Mapping[object, pa.DataType] = {
+    str: pa.string(),
+    Kind: pa.string(),
+    bool: pa.bool_(),
+    TopicPartition: pa.list_(_PLACE),
+    Unowned: pa.list_(_UNOWNED),
+}
 
 COMMITS = _schema(
     **_KEY,
@@ -96,27 +123,7 @@ BATCHES = _schema(
 BAD_RANGES = _schema(part=pa.int32(), **_BAD)
 """Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
 
-EVENTS = _schema(
-    **_KEY,
-    seq=pa.int64(),
-    group_id=pa.string(),
-    event=pa.string(),
-    protocol=pa.string(),
-    end_offset=pa.int64(),
-    end_ts=STAMP,
-    epoch=pa.int32(),
-    previous_epoch=pa.int32(),
-    member_epoch=pa.int32(),
-    member_id=pa.string(),
-    instance_id=pa.string(),
-    detail=pa.string(),
-    cause=pa.string(),
-    proven=pa.bool_(),
-    suspicious=pa.bool_(),
-    partitions=pa.list_(_PLACE),
-    unowned=pa.list_(_UNOWNED),
-    count=pa.int64(),
-)
+EVENTS = _events()
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
 
 DELIVERIES = _schema(

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -18,7 +18,6 @@ from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of, 
 from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.view import EPOCHS
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
@@ -236,56 +235,6 @@ def opened(
             today=admin.today(next(iter(topic.leaders.values()), None)),
             partitions=len(topic.partitions),
         )
-
-
-def event_json(event: Event) -> Document:
-    """Return one event as printed; docs/json-output.md fixes the names."""
-    epochs = event.protocol in EPOCHS
-    return {
-        "offset": event.offset,
-        "end_offset": event.end_offset,
-        "topic": event.log_topic,
-        "partition": event.log_partition,
-        "timestamp_ms": event.timestamp_ms,
-        "timestamp": iso(event.timestamp_ms),
-        "end_timestamp_ms": event.end_timestamp_ms,
-        "group_id": event.group or None,
-        "type": event.protocol or None,
-        "generation": None if epochs or event.epoch < 0 else event.epoch,
-        "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
-        "member_epoch": event.member_epoch,
-        "event": event.kind.value,
-        "member_id": event.member_id,
-        "instance_id": event.instance_id,
-        "detail": event.detail,
-        "cause": event.cause,
-        "proven": event.proven,
-        "suspicious": event.suspicious,
-        "count": event.count,
-        "partitions": [place._asdict() for place in event.partitions],
-        "unowned_ms": event.unowned_ms,
-        "unowned": [each._asdict() for each in event.unowned],
-        "records": [each._asdict() for each in event.records],
-    }
-
-
-def coverage_json(covered: "Coverage") -> Document:
-    """Return the coverage of one partition: what is complete from where."""
-    return {
-        "topic": covered.topic,
-        "partition": covered.partition,
-        "source": covered.source,
-        "first_offset": covered.first_offset,
-        "last_offset": covered.last_offset,
-        "records": covered.records,
-        "missing": covered.missing,
-        "from_the_start": covered.from_the_start,
-        "complete_from_offset": covered.complete_from,
-        "complete_from_ms": covered.complete_from_ms,
-        "complete_from": iso(covered.complete_from_ms),
-        "unread": covered.failure.message if covered.failure is not None else None,
-        "bad_ranges": [asdict(bad) for bad in covered.bad],
-    }
 
 
 def coverage_text(covered: "Coverage") -> str:

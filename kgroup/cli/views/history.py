@@ -17,11 +17,9 @@ from kgroup.cli.inputs.history import (
     LIMITS,
     Source,
     closing_lines,
-    coverage_json,
     coverage_lines,
     coverage_text,
     damage,
-    event_json,
     foreign,
     shortcomings,
     time_notes,
@@ -34,9 +32,10 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, json_line, show
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Table
 from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
+from kgroup.cli.views.events import EVENT_COLUMNS, coverage_json, event_json
 from kgroup.cli.views.history_state import description
 from kgroup.cli.views.scenarios import WantedScenario
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition, partitions_text
@@ -55,20 +54,6 @@ if TYPE_CHECKING:
     from kgroup.history.sources.logs import OffsetsLog
 
 
-_EVENT_COLUMNS = (
-    Column("timestamp", "TIME (UTC)"),
-    Column("partition", right=True),
-    Column("offset", right=True),
-    Column("group_id", "GROUP"),
-    Column("type"),
-    Column("epoch", "GEN/EPOCH", right=True),
-    Column("event"),
-    Column("member_id", "MEMBER", wide=True),
-    Column("instance_id", "INSTANCE", wide=True),
-    Column("detail"),
-    Column("cause"),
-    Column("unowned_ms", "UNOWNED-MS", right=True),
-)
 _POLL_S = 0.5
 
 
@@ -118,7 +103,7 @@ def show_story(
         errors=errors,
         exit_code=code,
         cluster=cluster,
-        main=Table(_EVENT_COLUMNS, rows),
+        main=Table(EVENT_COLUMNS, rows),
     )
     return show(env, result)
 
@@ -334,7 +319,7 @@ def page(events: Sequence[Event], story: "Story") -> str:
     rows: dict[str, list[Document]] = {}
     for event in events:
         if event.group:
-            row = event_json(event)
+            row: Mapping[str, object] = event_json(event)
             rows.setdefault(event.group, []).append({field: row[field] for field in fields})
     data = {
         "coverage": [coverage_text(covered) for covered in story.coverage if covered.records],
