@@ -32,7 +32,7 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, json_line, show
-from kgroup.cli.output.tables import Table
+from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.events import EVENT_COLUMNS, coverage_json, event_json
@@ -167,7 +167,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
     moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
-    shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
+    shown: list[Block] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
         for row in group.offsets:

@@ -292,7 +292,7 @@ def _verdict(
     starts: Mapping[TopicPartition, int] | None,
 ) -> Verdict:
     from kgroup.history.sources.live import LiveLog
-    from kgroup.history.verify import START_OFFSETS, About, differences, hiding_error, uncompared
+    from kgroup.history.verify import About, differences, hiding_error, uncompared
 
     hidden = hiding_error(said)
     unlike = list(differences(state, said, starts=starts))
@@ -306,5 +306,6 @@ def _verdict(
             not_compared.append("partitions of topics that are gone: brokers do not describe their owners")
         unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
-    failed = NOT_SEEN if START_OFFSETS in not_compared else ""
+    unread = starts is None and state is not None and state.kind == SHARE
+    failed = NOT_SEEN if unread else ""
     return Verdict(unlike, not_compared, all_of_it, failed=failed if hidden is None else str(hidden["code"]))

@@ -43,7 +43,7 @@ def test_a_field_of_an_event_is_stored_or_is_the_deliveries_own() -> None:
         kind=Kind.COMMITTED, group="", protocol="", log_partition=0, offset=0, timestamp_ms=0, detail=""
     )
     same = [name for name in stored_fields() if getattr(FULL, name) == getattr(default, name)]
-    assert same == [], "the event below has a value of its own in each field"
+    assert same == [], "the event above has a value of its own in each field"
 
 
 def test_an_event_is_the_same_after_it_was_stored() -> None:
