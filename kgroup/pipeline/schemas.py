@@ -6,7 +6,8 @@ place of the record in it: together the key of every row. Timestamps are UTC wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from types import NoneType
 from typing import Any, TypeAlias, get_args
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Kind, Unowned, stored_fields
+from kgroup.history.replay import Coverage
 
 Row: TypeAlias = dict[str, Any]
 """Plain values by column or field name, as Arrow, Spark and JSON take and return them."""
@@ -210,20 +212,22 @@ TOP_WRITERS = _schema(
 )
 """Derived: what each group writes; the rate is null for a span of less than a second."""
 
-COVERAGE = _schema(
-    log_topic=pa.string(),
-    part=pa.int32(),
-    source=pa.string(),
-    first_offset=pa.int64(),
-    last_offset=pa.int64(),
-    records=pa.int64(),
-    missing=pa.int64(),
-    complete_from_offset=pa.int64(),
-    complete_from=STAMP,
-    last_ts=STAMP,
-    from_the_start=pa.bool_(),
-    bad_ranges=pa.int64(),
-)
+COVERED: Mapping[str, tuple[pa.DataType, Callable[[Coverage], object]]] = {
+    "log_topic": (pa.string(), attrgetter("topic")),
+    "part": (pa.int32(), attrgetter("partition")),
+    "source": (pa.string(), attrgetter("source")),
+    "first_offset": (pa.int64(), attrgetter("first_offset")),
+    "last_offset": (pa.int64(), attrgetter("last_offset")),
+    "records": (pa.int64(), attrgetter("records")),
+    "missing": (pa.int64(), attrgetter("missing")),
+    "complete_from_offset": (pa.int64(), attrgetter("complete_from")),
+    "complete_from": (STAMP, attrgetter("complete_from_ms")),
+    "last_ts": (STAMP, attrgetter("last_ms")),
+    "from_the_start": (pa.bool_(), attrgetter("from_the_start")),
+    "bad_ranges": (pa.int64(), lambda covered: len(covered.bad)),
+}
+"""The columns of `coverage`: their types, and what they are of a partition's coverage."""
+COVERAGE = _schema(**{name: kind for name, (kind, _) in COVERED.items()})
 """Derived: what was read of a partition, and from where on nothing is missing."""
 
 RUNS = _schema(

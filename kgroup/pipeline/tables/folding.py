@@ -33,6 +33,7 @@ from kgroup.pipeline.read.posting import (
     Report,
     Said,
     Shares,
+    SplitNames,
     first_place,
     hash_of,
 )
@@ -125,8 +126,8 @@ class FoldShares:
             yield from (report for _, report in rows.of_kind(REPORT) if isinstance(report, Report))
             learned, logs = dict[str, str](), dict[int, Log]()
             for part, message in rows.of_kind(EDGE):
-                if isinstance(message, dict):
-                    learn(learned, message, len(self.names))
+                if isinstance(message, SplitNames):
+                    learn(learned, message.names, len(self.names))
                 elif isinstance(message, Edge):
                     known = self.courses.get(part)
                     log = logs.setdefault(part, Log(replace(known) if known else Course()))
