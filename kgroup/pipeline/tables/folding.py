@@ -286,9 +286,14 @@ def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
 
 def event_dicts(events: list[tuple[int, Event]]) -> list[Row]:
     """Return numbered events as rows: each field in its column."""
-    return [
-        {"seq": seq, **dict(zip(_NAMES, map(_plain, _VALUES(event)), strict=True))} for seq, event in events
-    ]
+    rows: list[Row] = []
+    for seq, event in events:
+        row: Row = dict(zip(_NAMES, _VALUES(event), strict=True))
+        row["seq"], row["event"] = seq, event.kind.value
+        for column in _PLACES:
+            row[column] = [place._asdict() for place in row[column]]
+        rows.append(row)
+    return rows
 
 
 def event_of(row: Row) -> Event:
@@ -296,11 +301,6 @@ def event_of(row: Row) -> Event:
     return Event(
         **{name: row[column] if back is None else back(row[column]) for name, column, back in _FIELDS}
     )
-
-
-def _plain(value: object) -> object:
-    """Return the places of an event as Arrow takes them, anything else as it is."""
-    return [place._asdict() for place in value] if type(value) is tuple else value
 
 
 def _back(kind: object) -> Callable[[Any], Any] | None:
@@ -314,3 +314,4 @@ def _back(kind: object) -> Callable[[Any], Any] | None:
 _FIELDS = [(name, stored.column, _back(kind)) for name, (kind, stored) in stored_fields().items()]
 _NAMES = [column for _, column, _ in _FIELDS]
 _VALUES = attrgetter(*(name for name, _, _ in _FIELDS))
+_PLACES = [stored.column for kind, stored in stored_fields().values() if get_origin(kind) is tuple]
