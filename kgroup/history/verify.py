@@ -14,7 +14,6 @@ from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
-START_OFFSETS = "start offsets: they are in __share_group_state, which was not read"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that have no record: then its members and state are not compared."""
 
@@ -83,7 +82,7 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE and not starts_read:
-        found.append(START_OFFSETS)
+        found.append("start offsets: they are in __share_group_state, which was not read")
     if state is None:
         return found
     if said["state"] in REBALANCING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kgroup.history.fold.events import stored_fields
+
 TABLES: Mapping[str, str] = {
     "commits": "One row per offset commit or tombstone of one",
     "control": "One row per other record of a group",
@@ -49,22 +51,6 @@ _COLUMNS: Mapping[str, str] = {
     "delivered": "Records that the event is about: first and last offset, and how often they were delivered",
     "deliveries": "What was read of each partition of __share_group_state up to this run",
     "seq": "Order of the events of a group",
-    "event": "Kind of the event; null: nothing of the group is open",
-    "protocol": "Kind of the group then: classic, consumer, streams, share or simple",
-    "end_offset": "Offset of the last record of the event",
-    "end_ts": "Time of the last record of the event; UTC, ms",
-    "epoch": "Generation or epoch of the group after the event; -1 where it has none",
-    "previous_epoch": "Generation or epoch of the group before the event; -1 where it had none",
-    "member_epoch": "Epoch of the member; null where the event is about none",
-    "member_id": "Member that the event is about",
-    "instance_id": "Instance id of a static member",
-    "detail": "The event in words",
-    "cause": "Why it happened, as far as records say",
-    "proven": "Whether records prove the event",
-    "suspicious": "Whether an audit should look at it",
-    "partitions": "Partitions that the event is about",
-    "unowned": "How long each partition had no owner, in ms",
-    "count": "How many commits, offsets or records the event stands for",
     "key_hash": "CRC-32 of the group id, shifted right by one bit; shares of a run are ranges of it",
     "pending": "Whether a transaction of the group had not ended",
     "state": "State of the fold as JSON",
@@ -84,6 +70,7 @@ _COLUMNS: Mapping[str, str] = {
     "spans": "What was read of each partition up to this run",
     "share_groups": "Whether records of share groups were read up to this run",
     "names": "Topic ids that the run learned, with their names",
+    **{stored.column: stored.meaning for _, stored in stored_fields().values() if stored.meaning},
 }
 _OWN: Mapping[tuple[str, str], str] = {
     ("batches", "log_offset"): "First offset of the batch",

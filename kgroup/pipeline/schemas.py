@@ -6,9 +6,16 @@ place of the record in it: together the key of every row. Timestamps are UTC wit
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import NoneType
+from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
+
+from kgroup.domain import TopicPartition
+from kgroup.history.fold.events import Kind, Unowned, stored_fields
+from kgroup.history.replay import Coverage
 
 Row: TypeAlias = dict[str, Any]
 """Plain values by column or field name, as Arrow, Spark and JSON take and return them."""
@@ -50,6 +57,28 @@ _SPAN = pa.struct(
 
 _BAD = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "reason": pa.string()}
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
+
+
+def _events() -> pa.Schema:
+    """Return the columns that the fields of an event declare, and the one that orders its rows."""
+    columns = {stored.column: _type_of(kind, stored.number) for kind, stored in stored_fields().values()}
+    return _schema(**{**_KEY, "seq": pa.int64(), **columns})
+
+
+def _type_of(kind: object, number: str) -> pa.DataType:
+    inner = [each for each in get_args(kind) if each not in (NoneType, ...)]
+    only = inner[0] if inner else kind
+    return _NUMBERS[number] if only is int else _OF_EVENTS[only]
+
+
+_NUMBERS = {"int32": pa.int32(), "int64": pa.int64(), "moment": STAMP}
+_OF_EVENTS: Mapping[object, pa.DataType] = {
+    str: pa.string(),
+    Kind: pa.string(),
+    bool: pa.bool_(),
+    TopicPartition: pa.list_(_PLACE),
+    Unowned: pa.list_(_UNOWNED),
+}
 
 COMMITS = _schema(
     **_KEY,
@@ -96,27 +125,7 @@ BATCHES = _schema(
 BAD_RANGES = _schema(part=pa.int32(), **_BAD)
 """Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
 
-EVENTS = _schema(
-    **_KEY,
-    seq=pa.int64(),
-    group_id=pa.string(),
-    event=pa.string(),
-    protocol=pa.string(),
-    end_offset=pa.int64(),
-    end_ts=STAMP,
-    epoch=pa.int32(),
-    previous_epoch=pa.int32(),
-    member_epoch=pa.int32(),
-    member_id=pa.string(),
-    instance_id=pa.string(),
-    detail=pa.string(),
-    cause=pa.string(),
-    proven=pa.bool_(),
-    suspicious=pa.bool_(),
-    partitions=pa.list_(_PLACE),
-    unowned=pa.list_(_UNOWNED),
-    count=pa.int64(),
-)
+EVENTS = _events()
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
 
 DELIVERIES = _schema(
@@ -203,20 +212,22 @@ TOP_WRITERS = _schema(
 )
 """Derived: what each group writes; the rate is null for a span of less than a second."""
 
-COVERAGE = _schema(
-    log_topic=pa.string(),
-    part=pa.int32(),
-    source=pa.string(),
-    first_offset=pa.int64(),
-    last_offset=pa.int64(),
-    records=pa.int64(),
-    missing=pa.int64(),
-    complete_from_offset=pa.int64(),
-    complete_from=STAMP,
-    last_ts=STAMP,
-    from_the_start=pa.bool_(),
-    bad_ranges=pa.int64(),
-)
+COVERED: Mapping[str, tuple[pa.DataType, Callable[[Coverage], object]]] = {
+    "log_topic": (pa.string(), attrgetter("topic")),
+    "part": (pa.int32(), attrgetter("partition")),
+    "source": (pa.string(), attrgetter("source")),
+    "first_offset": (pa.int64(), attrgetter("first_offset")),
+    "last_offset": (pa.int64(), attrgetter("last_offset")),
+    "records": (pa.int64(), attrgetter("records")),
+    "missing": (pa.int64(), attrgetter("missing")),
+    "complete_from_offset": (pa.int64(), attrgetter("complete_from")),
+    "complete_from": (STAMP, attrgetter("complete_from_ms")),
+    "last_ts": (STAMP, attrgetter("last_ms")),
+    "from_the_start": (pa.bool_(), attrgetter("from_the_start")),
+    "bad_ranges": (pa.int64(), lambda covered: len(covered.bad)),
+}
+"""The columns of `coverage`: their types, and what they are of a partition's coverage."""
+COVERAGE = _schema(**{name: kind for name, (kind, _) in COVERED.items()})
 """Derived: what was read of a partition, and from where on nothing is missing."""
 
 RUNS = _schema(

@@ -23,6 +23,7 @@ from kgroup.admin.models import (
 )
 from kgroup.cli.output.tables import (
     Column,
+    Painted,
     Table,
     cell_text,
     folded_lines,
@@ -351,5 +352,6 @@ def test_top_bounds_findings_the_worst_first_and_counts_the_rest():
     found = tuple(Finding(f"KG10{n}", "error" if n == 3 else "info", f"number {n}") for n in range(5))
     told = replace(group(member()), findings=found)
     shown = list(blocks(told, ("findings",), "instance", short=False, pick=Pick(top=2)))
-    assert shown == ["", "!! KG103 number 3", "· KG100 number 0", "and 3 more findings"]
+    worst = Painted("!! KG103 number 3", "red")
+    assert shown == ["", worst, "· KG100 number 0", "and 3 more findings"]
     assert len(list(blocks(told, ("findings",), "instance", short=False))) == 6

@@ -18,7 +18,7 @@ from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.view import SHARE, STREAMS
 from kgroup.history.replay import Reader
 from kgroup.history.sources.live import LiveLog
-from kgroup.history.verify import START_OFFSETS, About, Difference, differences, hiding_error, uncompared
+from kgroup.history.verify import About, Difference, differences, hiding_error, uncompared
 
 Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
 """Start offsets of share groups; None where they may not all have been read."""
@@ -205,5 +205,6 @@ def _verdict(
             not_compared.append("partitions of topics that are gone: brokers do not describe their owners")
         unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
-    failed = NOT_SEEN if START_OFFSETS in not_compared else ""
+    unread = starts is None and state is not None and state.kind == SHARE
+    failed = NOT_SEEN if unread else ""
     return Verdict(unlike, not_compared, all_of_it, failed=failed if hidden is None else str(hidden["code"]))

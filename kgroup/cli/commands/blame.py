@@ -14,15 +14,14 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import (
     LIMITS,
     closing_lines,
-    coverage_json,
     coverage_lines,
-    event_json,
     opened,
     shortcomings,
 )
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
+from kgroup.cli.views.events import coverage_json, event_json
 from kgroup.domain import Document
 from kgroup.durations import iso
 from kgroup.errors import StorageError

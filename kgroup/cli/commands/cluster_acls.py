@@ -32,7 +32,6 @@ _COLUMNS = (
     Column("operation"),
     Column("permission"),
 )
-_NO_UNDO = "undo: none"
 Names = list[str] | None
 Principals = Annotated[
     Names, option("--principal KIND:NAME", "Such as User:alice; 'User:*' is everyone. Repeatable.")
@@ -195,9 +194,8 @@ def remove(
         where = identity(admin, env)
         if execute and found:
             question = f"remove {count_of(len(found), 'access rule')}?"
-            back = [_undo(env, "cluster acl add", acl.words) for acl in found]
             lasting = "kgroup cannot add all of these rules again"
-            grave = lasting if any(line.startswith(_NO_UNDO) for line in back) else None
+            grave = lasting if any(_resource_option(acl.words) is None for acl in found) else None
             Consent(execute, yes).ask(env, _removal(found, None, (), where), question, grave=grave)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
@@ -225,18 +223,24 @@ def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
     """Return the opposite of adding or removing one rule."""
     names = ("principal", "host", "operation", "pattern")
     options = [f"--{name} {word(str(rule[name]))}" for name in names]
-    kind = str(rule["resource_type"]).lower().replace("_", "-")
-    if kind == "cluster":
-        options.append("--cluster")
-    elif kind in ("topic", "group", "transactional-id"):
-        options.append(f"--{kind} {word(str(rule['name']))}")
-    else:
-        return f"{_NO_UNDO} by kgroup for a rule about {rule['resource_type']} {rule['name']}"
+    resource = _resource_option(rule)
+    if resource is None:
+        return f"undo: none by kgroup for a rule about {rule['resource_type']} {rule['name']}"
+    options.append(resource)
     if str(rule["permission"]).lower() == "deny":
         options.append("--deny")
     elif verb.endswith("remove"):
         options.append("--allow")
     return undo_line(env, verb, options=options)
+
+
+def _resource_option(rule: Mapping[str, object]) -> str | None:
+    """Return the option that names a rule's resource; None where no option does."""
+    kind = str(rule["resource_type"]).lower().replace("_", "-")
+    if kind == "cluster":
+        return "--cluster"
+    named = kind in ("topic", "group", "transactional-id")
+    return f"--{kind} {word(str(rule['name']))}" if named else None
 
 
 def _result(acl: "ListedAcl", done: bool, gone: "Sequence[ListedAcl]") -> str:

@@ -14,7 +14,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
-from kgroup.cli.output.tables import Table
+from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.wording import exit_codes, of_seen
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -158,11 +158,11 @@ class _Shown:
             names=lambda: (group.group_id for group in description.groups),
         )
 
-    def _blocks(self, description: Description) -> list[str | Table]:
+    def _blocks(self, description: Description) -> list[Block]:
         from kgroup.cli.views.description import blocks
 
         short = self._env.output.terminal and self._env.output.format == "table"
-        shown: list[str | Table] = []
+        shown: list[Block] = []
         for group in description.groups:
             if shown:
                 shown.append("")

@@ -16,13 +16,14 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
-from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_text
+from kgroup.cli.inputs.history import before_the_log, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, asked, opened_input, opened_spark, opened_store
 from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
+from kgroup.cli.views.events import coverage_json
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 from kgroup.cli.views.pipeline_rows import query_result
 from kgroup.domain import count_of

@@ -21,7 +21,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, error_of, json_line, show
-from kgroup.cli.output.tables import Table
+from kgroup.cli.output.tables import Block
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.durations import iso, parse_duration
@@ -169,7 +169,7 @@ class _View:
             return
         from kgroup.cli.views.description import blocks
 
-        shown: list[str | Table] = []
+        shown: list[Block] = []
         for name, group in now.items():
             shown += [""] if shown else []
             sections = ("summary", "members", "findings")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -13,11 +12,10 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, count_of
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of
 from kgroup.durations import iso
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.view import EPOCHS
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
@@ -85,56 +83,6 @@ def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextMana
 def failures_of(source: "Source") -> list[ItemError]:
     """Return an error for each log that was not read to its end."""
     return [not_read(name, failure) for name, failure in source.failures]
-
-
-def event_json(event: Event) -> Document:
-    """Return one event as printed; docs/json-output.md fixes the names."""
-    epochs = event.protocol in EPOCHS
-    return {
-        "offset": event.offset,
-        "end_offset": event.end_offset,
-        "topic": event.log_topic,
-        "partition": event.log_partition,
-        "timestamp_ms": event.timestamp_ms,
-        "timestamp": iso(event.timestamp_ms),
-        "end_timestamp_ms": event.end_timestamp_ms,
-        "group_id": event.group or None,
-        "type": event.protocol or None,
-        "generation": None if epochs or event.epoch < 0 else event.epoch,
-        "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
-        "member_epoch": event.member_epoch,
-        "event": event.kind.value,
-        "member_id": event.member_id,
-        "instance_id": event.instance_id,
-        "detail": event.detail,
-        "cause": event.cause,
-        "proven": event.proven,
-        "suspicious": event.suspicious,
-        "count": event.count,
-        "partitions": [place._asdict() for place in event.partitions],
-        "unowned_ms": event.unowned_ms,
-        "unowned": [each._asdict() for each in event.unowned],
-        "records": [each._asdict() for each in event.records],
-    }
-
-
-def coverage_json(covered: "Coverage") -> Document:
-    """Return the coverage of one partition: what is complete from where."""
-    return {
-        "topic": covered.topic,
-        "partition": covered.partition,
-        "source": covered.source,
-        "first_offset": covered.first_offset,
-        "last_offset": covered.last_offset,
-        "records": covered.records,
-        "missing": covered.missing,
-        "from_the_start": covered.from_the_start,
-        "complete_from_offset": covered.complete_from,
-        "complete_from_ms": covered.complete_from_ms,
-        "complete_from": iso(covered.complete_from_ms),
-        "unread": covered.failure.message if covered.failure is not None else None,
-        "bad_ranges": [asdict(bad) for bad in covered.bad],
-    }
 
 
 def coverage_text(covered: "Coverage") -> str:

@@ -24,7 +24,7 @@ from kgroup.cli.output.result import (
     print_yaml,
     rows_only,
 )
-from kgroup.cli.output.tables import Table
+from kgroup.cli.output.tables import Block, Table
 from kgroup.domain import Document
 from kgroup.errors import KgroupError
 
@@ -38,7 +38,7 @@ class Part:
     """
 
     documents: Callable[[], Iterable[Document]]
-    blocks: Callable[[], Sequence[str | Table]]
+    blocks: Callable[[], Sequence[Block]]
     main: Callable[[], Table]
     names: Callable[[], Iterable[str]]
 

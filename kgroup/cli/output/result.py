@@ -17,8 +17,8 @@ from kgroup.cli.exit_codes import ExitCode, Failure, name_of
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import (
+    Block,
     Column,
-    Painted,
     Table,
     cell_text,
     folded_lines,
@@ -47,7 +47,7 @@ class Result:
     """
 
     data: Mapping[str, object]
-    blocks: Sequence[str | Table] = ()
+    blocks: Sequence[Block] = ()
     items: str | None = None
     names: Sequence[str] = ()
     errors: "Sequence[ItemError]" = ()
@@ -225,25 +225,26 @@ def _csv_cell(value: object, out: OutputOptions) -> object:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-def rows_only(blocks: Sequence[str | Table], main: Table | None) -> Sequence[str | Table]:
+def rows_only(blocks: Sequence[Block], main: Table | None) -> Sequence[Block]:
     """Return what --no-headers prints: the tables, or that for CSV where a person reads text."""
     tables = [block for block in blocks if isinstance(block, Table)]
     return tables or (blocks if main is None else [main])
 
 
-def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:
+def print_blocks(env: Env, blocks: Sequence[Block], main: tuple[Column, ...] | None) -> None:
     """Print lines and tables for a person; `--columns` applies to tables with the columns `main`."""
     out = env.output
     for block in blocks:
         if isinstance(block, Table):
             _print_table(env, block, out.columns if block.columns == main else None)
         else:
-            line = clean(block)
+            text, style = (block, "") if isinstance(block, str) else (block.text, block.style)
+            line = clean(text)
             width = max(_terminal_width(), 20) if out.terminal else len(line)
             indent = len(line) - len(line.lstrip()) + 2
             # On a terminal too narrow for it, a line is broken at blanks and aligned with its text.
             for piece in wrapped(line, width, min(indent, width // 2)):
-                print(painted(piece, block.style) if out.color and isinstance(block, Painted) else piece)
+                print(painted(piece, style) if out.color and style else piece)
 
 
 def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from typing import TypeAlias
 
 from kgroup.cli.env.escaping import clean
 from kgroup.domain import value
@@ -55,17 +55,16 @@ class Table:
         return tuple(by_name[_normal(name)] for name in wanted)
 
 
-class Painted(str):
+@value
+class Painted:
     """A line of text that is shown in a style where colour is on."""
 
-    __slots__ = ("style",)
+    text: str
     style: str
 
-    def __new__(cls, text: str, style: str) -> Self:
-        """Return `text` with its style."""
-        made = super().__new__(cls, text)
-        made.style = style
-        return made
+
+Block: TypeAlias = str | Painted | Table
+"""A part of a result as a person reads it: a line, or a table."""
 
 
 def painted(text: str, style: str) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.cli.output.tables import Painted
+from kgroup.cli.output.tables import Block, Painted
 from kgroup.domain import MemberStatus, count_of, ranges
 from kgroup.errors import ErrorCode
 
@@ -51,7 +51,7 @@ class _Found(Protocol):
     def message(self) -> str: ...
 
 
-def finding_line(found: _Found) -> str:
+def finding_line(found: _Found) -> Block:
     """Return the first line of a finding."""
     line = f"{MARKS[found.severity]} {found.code} {found.message}"
     style = _FINDING_STYLES.get(found.severity)

@@ -1,7 +1,7 @@
 """JSON Schemas of models, derived from their fields' types and annotations.
 
 A field is `Annotated[type, …]` where its type is not enough: a string is its meaning, a tuple its values, a
-mapping further keywords of JSON Schema.
+mapping further keywords of JSON Schema, and a list of a class what the objects in it are made from.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ _PLAIN: Mapping[object, Schema] = {str: STRING, int: INTEGER, float: NUMBER, boo
 
 
 def model(kind: type, /, *left_out: str, **others: Schema) -> Schema:
-    """Return the schema of a dataclass as `asdict` prints it, or of a TypedDict.
+    """Return the schema of a dataclass or named tuple as `asdict` prints it, or of a TypedDict.
 
     `others` are fields that are printed in addition to its own, or instead of them.
     """
@@ -36,7 +36,7 @@ def model(kind: type, /, *left_out: str, **others: Schema) -> Schema:
 @cache
 def _fields(kind: type) -> dict[str, Schema]:
     hints = get_type_hints(kind, localns=_IMPORTED_FOR_TYPES, include_extras=True)
-    own = hints if is_typeddict(kind) else kind.__dataclass_fields__  # type: ignore[attr-defined]
+    own = hints if is_typeddict(kind) or issubclass(kind, tuple) else kind.__dataclass_fields__  # type: ignore[attr-defined]
     return {name: schema_of(hints[name]) for name in own}
 
 
@@ -75,4 +75,6 @@ def _worded(schema: Schema, words: tuple[object, ...]) -> Schema:
             schema = {"enum": list(each)}
         elif isinstance(each, Mapping):
             schema = {**schema, **each}
+        elif get_origin(each) is list:
+            schema = schema_of(each)
     return schema

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from kgroup.cli.schemas.derive import schema_of
 from kgroup.cli.schemas.groups import GROUP
 from kgroup.cli.schemas.parts import (
-    BOOLEAN,
     INTEGER,
     NUMBER,
     STRING,
@@ -16,45 +16,11 @@ from kgroup.cli.schemas.parts import (
     one_of,
     record,
 )
+from kgroup.cli.views.events import CoverageDocument, EventDocument
 
 _TEXT, _COUNT = nullable(STRING), nullable(INTEGER)
-_PLACE: dict[str, Schema] = {"topic": STRING, "partition": INTEGER}
-EVENT = record(
-    **each(INTEGER, "offset end_offset"),
-    topic=note(
-        STRING, "`__consumer_offsets`, or `__share_group_state` for what share groups did with records"
-    ),
-    partition=note(INTEGER, "of that topic"),
-    timestamp_ms=INTEGER,
-    timestamp=_TEXT,
-    end_timestamp_ms=INTEGER,
-    group_id=_TEXT,
-    type=nullable(one_of("classic", "consumer", "streams", "share", "simple")),
-    **each(_COUNT, "generation group_epoch member_epoch"),
-    event=note(STRING, "see [replay-log](replay-log.md)"),
-    **each(_TEXT, "member_id instance_id"),
-    detail=STRING,
-    cause=_TEXT,
-    **each(BOOLEAN, "proven suspicious"),
-    count=INTEGER,
-    partitions=array(record(**_PLACE)),
-    unowned_ms=_COUNT,
-    unowned=array(record(**_PLACE, ms=INTEGER)),
-    records=note(
-        array(record(**_PLACE, **each(INTEGER, "first_offset last_offset deliveries"))),
-        "of share groups: the records meant, and how often each was delivered",
-    ),
-)
-COVERAGE = record(
-    topic=STRING,
-    partition=note(INTEGER, "-1 for all of a topic that could not be read"),
-    source=STRING,
-    **each(INTEGER, "first_offset last_offset records missing"),
-    from_the_start=BOOLEAN,
-    **each(INTEGER, "complete_from_offset complete_from_ms"),
-    **each(_TEXT, "complete_from unread"),
-    bad_ranges=array(record(**each(STRING, "source reason"), **each(INTEGER, "start end"))),
-)
+EVENT = schema_of(EventDocument)
+COVERAGE = schema_of(CoverageDocument)
 _VERDICT = record(
     group_id=STRING,
     verdict=one_of("same", "differs", "not compared"),

@@ -26,34 +26,16 @@ from kgroup.cli.schemas.parts import (
     one_of,
     record,
 )
-from kgroup.cli.views.lagging import Verdict
+from kgroup.cli.views.lagging import TopicLag, Verdict
+from kgroup.cli.views.offsets import ChangedOffset
 
 _TEXT, _COUNT, _RATE = nullable(STRING), nullable(INTEGER), nullable(NUMBER)
-_TOPIC_LAG = record(
-    topic=STRING,
-    partitions=INTEGER,
-    **each(_COUNT, "lag lag_at_least max_time_lag_ms"),
-    unknown_partitions=INTEGER,
-    **each(_RATE, "consumed_per_s produced_per_s"),
-)
-_OFFSET_CHANGE = record(
-    **each(STRING, "group_id topic"),
-    partition=INTEGER,
-    current_offset=_COUNT,
-    new_offset=note(_COUNT, "null: taken away"),
-    **each(_COUNT, "change current_leader_epoch new_leader_epoch"),
-    **each(_TEXT, "current_metadata new_metadata"),
-    result=one_of("planned", "unchanged", "done", "refused", "failed"),
-    error_code=_TEXT,
-    effect=STRING,
-    lag=note(_COUNT, "of `offsets delete`: unread records; null: unknown"),
-)
 _OFFSET_CHANGES = record(
     plan=record(**each(STRING, "id spec actor"), **each(_TEXT, "reason undoes")),
     groups=array(schema_of(PlannedGroup)),
     executed=BOOLEAN,
     journal_id=_TEXT,
-    items=array(_OFFSET_CHANGE),
+    items=array(schema_of(ChangedOffset)),
 )
 _EXPORTED = record(
     topic=STRING,
@@ -91,7 +73,7 @@ _RELEASE = record(
 
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
-        groups=array(model(GroupLag, "errors", catches_up_in_s=_RATE, topics=array(_TOPIC_LAG))),
+        groups=array(model(GroupLag, "errors", catches_up_in_s=_RATE, topics=array(schema_of(TopicLag)))),
         verdict=note(nullable(schema_of(Verdict)), "with `--fail-above`"),
     ),
     "reset-offsets": _OFFSET_CHANGES,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.tables import Painted
+from kgroup.cli.output.tables import Block, Painted
 from kgroup.cli.output.wording import MARKS, exit_codes, finding_line, more_findings, of_seen, only_rights
 from kgroup.domain import Document, count_of, grouped
 
@@ -62,7 +62,7 @@ def document_of(checkup: "Checkup") -> Document:
     }
 
 
-def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[str]:
+def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[Block]:
     """Yield the groups, sick ones first; where there are several, a healthy one in one line."""
     order = list(_WORDS)
     brief = len(checkups) > 1
@@ -85,7 +85,7 @@ def _headline(checkup: "Checkup") -> str:
     return f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
 
 
-def _text(checkup: "Checkup", top: int | None) -> Iterator[str]:
+def _text(checkup: "Checkup", top: int | None) -> Iterator[Block]:
     yield Painted(_headline(checkup), _STYLES[checkup.verdict])
     if not checkup.findings:
         yield "nothing found" + (" in what could be examined" if checkup.unseen else "")

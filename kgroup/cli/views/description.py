@@ -19,7 +19,7 @@ from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.statuses import WEIGHTS
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Block, Column, Table
 from kgroup.cli.output.wording import (
     MARKS,
     STATE_STYLES,
@@ -156,7 +156,7 @@ def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], 
 
 def blocks(
     group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = EVERY
-) -> Iterator[str | Table]:
+) -> Iterator[Block]:
     """Yield the chosen sections of one group, in reading order; `short` cuts member ids."""
     if "summary" in sections:
         yield _headline(group)
@@ -191,7 +191,7 @@ def blocks(
         yield from more_findings(group.findings, pick.top)
 
 
-def _topology(topology: StreamsTopology) -> Iterator[str | Table]:
+def _topology(topology: StreamsTopology) -> Iterator[Block]:
     yield f"topology of epoch {topology.epoch}"
     yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in topology.subtopologies])
     yield f"the application's own description of it: {DESCRIBED[topology.described]}"

@@ -16,11 +16,9 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import (
     LIMITS,
     closing_lines,
-    coverage_json,
     coverage_lines,
     coverage_text,
     damage,
-    event_json,
     failures_of,
     foreign,
     shortcomings,
@@ -34,9 +32,10 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, json_line, show
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
+from kgroup.cli.views.events import EVENT_COLUMNS, coverage_json, event_json
 from kgroup.cli.views.history_state import description
 from kgroup.cli.views.scenarios import WantedScenario
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition, partitions_text
@@ -56,20 +55,6 @@ if TYPE_CHECKING:
     from kgroup.history.sources.logs import OffsetsLog
 
 
-_EVENT_COLUMNS = (
-    Column("timestamp", "TIME (UTC)"),
-    Column("partition", right=True),
-    Column("offset", right=True),
-    Column("group_id", "GROUP"),
-    Column("type"),
-    Column("epoch", "GEN/EPOCH", right=True),
-    Column("event"),
-    Column("member_id", "MEMBER", wide=True),
-    Column("instance_id", "INSTANCE", wide=True),
-    Column("detail"),
-    Column("cause"),
-    Column("unowned_ms", "UNOWNED-MS", right=True),
-)
 _POLL_S = 0.5
 
 
@@ -120,7 +105,7 @@ def show_story(
         errors=errors,
         exit_code=code,
         cluster=cluster,
-        main=Table(_EVENT_COLUMNS, rows),
+        main=Table(EVENT_COLUMNS, rows),
     )
     return show(env, result)
 
@@ -184,7 +169,7 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
     moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
-    shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
+    shown: list[Block] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
         for row in group.offsets:
@@ -336,7 +321,7 @@ def page(events: Sequence[Event], story: "Story") -> str:
     rows: dict[str, list[Document]] = {}
     for event in events:
         if event.group:
-            row = event_json(event)
+            row: Mapping[str, object] = event_json(event)
             rows.setdefault(event.group, []).append({field: row[field] for field in fields})
     data = {
         "coverage": [coverage_text(covered) for covered in story.coverage if covered.records],

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
-from kgroup.cli.inputs.history import LIMITS, coverage_json, coverage_text, failures_of
+from kgroup.cli.inputs.history import LIMITS, coverage_text, failures_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import only_rights
+from kgroup.cli.views.events import coverage_json
 from kgroup.domain import Document, count_of
 
 if TYPE_CHECKING:

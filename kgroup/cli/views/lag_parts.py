@@ -8,7 +8,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
-from kgroup.cli.output.tables import Table
+from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
 from kgroup.cli.views.description import Pick, held_open, unstable
 from kgroup.cli.views.lagging import (
@@ -77,9 +77,9 @@ class Shown:
             names=lambda: (group.group_id for group in measured.groups),
         )
 
-    def _blocks(self, measured: LagReport) -> list[str | Table]:
+    def _blocks(self, measured: LagReport) -> list[Block]:
         table = self._table(measured)
-        lines: list[str | Table] = [
+        lines: list[Block] = [
             line for group in measured.groups for line in (headline(group), *held_open(group.offsets))
         ]
         if not table.rows:

@@ -44,6 +44,20 @@ class Verdict(Limit):
     unknown: list[NoVerdict]
 
 
+class TopicLag(TypedDict):
+    """A topic of a group as printed; null where a part of the sum is unknown."""
+
+    topic: str
+    partitions: int
+    lag: int | None
+    lag_at_least: int | None
+    unknown_partitions: int
+    unreadable_lag: int
+    max_time_lag_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+
+
 def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
     """Return the groups over the limit, and the undecided ones with the reason."""
     over: list[str] = []
@@ -250,22 +264,23 @@ def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
     for topic, oldest in _topics(group) if by_topic else ():
         rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
         measured = ("consumed_per_s", "produced_per_s", "lag")
-        shown = {key: rest if topic[key] is None else topic[key] for key in measured}
+        fields: Document = {**topic}
+        shown = {key: rest if fields[key] is None else fields[key] for key in measured}
         ages = {"time_lag": duration_text(oldest) or rest}
-        rows.append({"group_id": group.group_id, **topic, **shown, **ages})
+        rows.append({"group_id": group.group_id, **fields, **shown, **ages})
     return rows
 
 
-def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
+def _topics(group: GroupLag) -> list[tuple[TopicLag, int | None]]:
     """Return each topic as printed, and its oldest unread record's age, None if unknown."""
     by_topic = grouped((row.topic, row) for row in group.offsets)
-    rows_of_topics: list[tuple[Document, int | None]] = []
+    rows_of_topics: list[tuple[TopicLag, int | None]] = []
     for topic, rows in by_topic.items():
         those = counted(rows)
         summed = total(those)
         oldest, all_ages = oldest_of(those)
         age = oldest if all_ages else None
-        document: Document = {
+        document: TopicLag = {
             "topic": topic,
             "partitions": len(rows),
             "lag": summed.lag,

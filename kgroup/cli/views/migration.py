@@ -8,7 +8,7 @@ from kgroup.admin.migrate.models import BLOCK, BLOCKED, UNKNOWN, Check, Migratio
 from kgroup.admin.models import ItemError
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Block, Column, Table
 from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import count_of
 
@@ -156,9 +156,7 @@ def outcome(
     )
 
 
-def _text_of(
-    plan: MigrationPlan, action: str, done: "Conversion | None", table: Table
-) -> Sequence[str | Table]:
+def _text_of(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[Block]:
     if done is not None:
         kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
         offsets = f"{count_of(done.offsets, 'committed offset')}, {kept}"

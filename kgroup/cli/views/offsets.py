@@ -1,6 +1,7 @@
 """Plans of committed offsets and their outcome, as text, tables, CSV and JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
@@ -33,6 +34,25 @@ _RESULT = Column(
 )
 _NON_EMPTY = "NON_EMPTY_GROUP"
 _CSV = (Column("topic"), Column("partition"), Column("offset"))
+
+
+class ChangedOffset(TypedDict):
+    """One partition of a plan or of its outcome, as printed."""
+
+    group_id: str
+    topic: str
+    partition: int
+    current_offset: int | None
+    new_offset: Annotated[int | None, "null: taken away"]
+    change: int | None
+    current_leader_epoch: int | None
+    new_leader_epoch: int | None
+    current_metadata: str | None
+    new_metadata: str | None
+    result: Annotated[ChangeStatus, ("planned", "unchanged", "done", "refused", "failed")]
+    error_code: str | None
+    effect: str
+    lag: Annotated[int | None, "of `offsets delete`: unread records; null: unknown"]
 
 
 def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool = False) -> Result:
@@ -125,7 +145,7 @@ def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | No
     }
 
 
-def _row(item: OffsetChange) -> Document:
+def _row(item: OffsetChange) -> ChangedOffset:
     before, after = item.before, item.after
     return {
         "group_id": item.group_id,
@@ -165,7 +185,7 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         columns += (Column("effect", "NOTE"),)
     rows = []
     for item in items:
-        row = _row(item)
+        row: Document = {**_row(item)}
         if row["change"] is not None:
             row["change"] = f"{row['change']:+d}" if row["change"] else "0"
         if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):

@@ -9,15 +9,15 @@ from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
 from kgroup.durations import iso
+from kgroup.history.fold.events import stored_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Rows = Sequence[Mapping[str, Any]]
 _WIDE = frozenset(
-    {"seq", "end_offset", "end_ts", "previous_epoch", "member_epoch", "proven", "suspicious", "count", "key"}
-    | {"value", "value_version", "topic_id", "leader_epoch", "expire_ts", "run", "partitions", "unowned"}
-    | {"delivered"}
+    {"seq", "key", "value", "value_version", "topic_id", "leader_epoch", "expire_ts", "run", "delivered"}
+    | {stored.column for _, stored in stored_fields().values() if stored.wide}
 )
 
 

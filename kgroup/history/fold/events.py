@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 
@@ -111,6 +112,19 @@ class Delivered(NamedTuple):
         return same and self.first_offset <= other.last_offset and other.first_offset <= self.last_offset
 
 
+class Stored(NamedTuple):
+    """How the pipeline's table `events` has a field: the column, what it means, and what a number is.
+
+    The columns come in the order of the fields. `wide` ones are shown by `-o wide` only.
+    """
+
+    column: str
+    meaning: str = ""
+    """Empty for the columns that all tables have."""
+    number: Literal["int32", "int64", "moment"] = "int64"
+    wide: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that happened to a group, from the records `offset` to `end_offset` of one partition.
@@ -122,26 +136,57 @@ class Event:
     as the broker stamped the records: they need not grow with the offset.
     """
 
-    kind: Kind
-    group: str
-    protocol: str
-    log_partition: int
-    offset: int
-    timestamp_ms: int
-    detail: str
-    epoch: int = -1
-    previous_epoch: int = -1
-    member_epoch: int | None = None
-    member_id: str | None = None
-    instance_id: str | None = None
-    cause: str | None = None
-    proven: bool = True
-    suspicious: bool = False
-    partitions: tuple[TopicPartition, ...] = ()
-    unowned: tuple[Unowned, ...] = ()
-    count: int = 1
-    end_offset: int = -1
-    end_timestamp_ms: int = -1
+    log_partition: Annotated[int, Stored("part", number="int32")]
+    offset: Annotated[int, Stored("log_offset")]
+    timestamp_ms: Annotated[int, Stored("ts", number="moment")]
+    group: Annotated[str, Stored("group_id")]
+    kind: Annotated[Kind, Stored("event", "Kind of the event; null: nothing of the group is open")]
+    protocol: Annotated[
+        str, Stored("protocol", "Kind of the group then: classic, consumer, streams, share or simple")
+    ]
+    end_offset: Annotated[int, Stored("end_offset", "Offset of the last record of the event", wide=True)] = -1
+    end_timestamp_ms: Annotated[
+        int, Stored("end_ts", "Time of the last record of the event; UTC, ms", number="moment", wide=True)
+    ] = -1
+    epoch: Annotated[
+        int,
+        Stored(
+            "epoch", "Generation or epoch of the group after the event; -1 where it has none", number="int32"
+        ),
+    ] = -1
+    previous_epoch: Annotated[
+        int,
+        Stored(
+            "previous_epoch",
+            "Generation or epoch of the group before the event; -1 where it had none",
+            number="int32",
+            wide=True,
+        ),
+    ] = -1
+    member_epoch: Annotated[
+        int | None,
+        Stored(
+            "member_epoch",
+            "Epoch of the member; null where the event is about none",
+            number="int32",
+            wide=True,
+        ),
+    ] = None
+    member_id: Annotated[str | None, Stored("member_id", "Member that the event is about")] = None
+    instance_id: Annotated[str | None, Stored("instance_id", "Instance id of a static member")] = None
+    detail: Annotated[str, Stored("detail", "The event in words")]
+    cause: Annotated[str | None, Stored("cause", "Why it happened, as far as records say")] = None
+    proven: Annotated[bool, Stored("proven", "Whether records prove the event", wide=True)] = True
+    suspicious: Annotated[bool, Stored("suspicious", "Whether an audit should look at it", wide=True)] = False
+    partitions: Annotated[
+        tuple[TopicPartition, ...], Stored("partitions", "Partitions that the event is about", wide=True)
+    ] = ()
+    unowned: Annotated[
+        tuple[Unowned, ...], Stored("unowned", "How long each partition had no owner, in ms", wide=True)
+    ] = ()
+    count: Annotated[
+        int, Stored("count", "How many commits, offsets or records the event stands for", wide=True)
+    ] = 1
     log_topic: str = OFFSETS_TOPIC
     records: tuple[Delivered, ...] = ()
     """The records of a topic that it is about; only for share groups."""
@@ -167,3 +212,10 @@ def duration_text(ms: int) -> str:
     if minutes < 60:
         return f"{minutes}m {seconds:02d}s"
     return f"{minutes // 60}h {minutes % 60:02d}m"
+
+
+def stored_fields() -> Mapping[str, tuple[object, Stored]]:
+    """Return the type of each field of an event that the pipeline stores, and how it is stored."""
+    hints = get_type_hints(Event, include_extras=True)
+    annotated = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
+    return {name: (kind, stored) for name, (kind, stored) in annotated.items()}

@@ -146,19 +146,6 @@ def rows_in_manifest(store: Store, name: str) -> list[Row]:
             for part, b in bad
         ]
     return [
-        {
-            "log_topic": c.topic,
-            "part": c.partition,
-            "source": c.source,
-            "first_offset": c.first_offset,
-            "last_offset": c.last_offset,
-            "records": c.records,
-            "missing": c.missing,
-            "complete_from_offset": c.complete_from,
-            "complete_from": c.complete_from_ms,
-            "last_ts": c.last_ms,
-            "from_the_start": c.from_the_start,
-            "bad_ranges": len(c.bad),
-        }
-        for c in (*store.manifest.coverage(bad), *store.manifest.delivery_coverage())
+        {name: read(covered) for name, (_, read) in schemas.COVERED.items()}
+        for covered in (*store.manifest.coverage(bad), *store.manifest.delivery_coverage())
     ]

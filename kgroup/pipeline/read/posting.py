@@ -112,13 +112,19 @@ class Edge(NamedTuple):
     ends: tuple[Ended, ...] = ()
 
 
+class SplitNames(NamedTuple):
+    """Topics of a split by the text of their ids, which no run before has learned."""
+
+    names: Mapping[str, str]
+
+
 class Report:
     """What a task reports to the driver."""
 
     __slots__ = ()
 
 
-Said: TypeAlias = Packed | Edge | dict[str, str] | Report
+Said: TypeAlias = Packed | Edge | SplitNames | Report
 Posted: TypeAlias = tuple[Address, tuple[int, Said]]
 """A row: its address, how many gaps of the split lie before it, and its content."""
 

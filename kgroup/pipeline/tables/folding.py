@@ -9,13 +9,15 @@ from __future__ import annotations
 import gc
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any, get_args, get_origin
 
 import pyarrow as pa
 
-from kgroup.domain import TopicPartition, uuid_bytes
-from kgroup.history.fold.events import Event, Kind, Unowned
+from kgroup.domain import uuid_bytes
+from kgroup.history.fold.events import Event, Kind, stored_fields
 from kgroup.history.fold.folding import Fold, compacted
 from kgroup.history.fold.snapshot import Kept, kept
 from kgroup.history.fold.topic_names import MAX_NAMES
@@ -31,6 +33,7 @@ from kgroup.pipeline.read.posting import (
     Report,
     Said,
     Shares,
+    SplitNames,
     first_place,
     hash_of,
 )
@@ -123,8 +126,8 @@ class FoldShares:
             yield from (report for _, report in rows.of_kind(REPORT) if isinstance(report, Report))
             learned, logs = dict[str, str](), dict[int, Log]()
             for part, message in rows.of_kind(EDGE):
-                if isinstance(message, dict):
-                    learn(learned, message, len(self.names))
+                if isinstance(message, SplitNames):
+                    learn(learned, message.names, len(self.names))
                 elif isinstance(message, Edge):
                     known = self.courses.get(part)
                     log = logs.setdefault(part, Log(replace(known) if known else Course()))
@@ -282,55 +285,33 @@ def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
 
 
 def event_dicts(events: list[tuple[int, Event]]) -> list[Row]:
-    return [
-        {
-            "part": e.log_partition,
-            "log_offset": e.offset,
-            "ts": e.timestamp_ms,
-            "seq": seq,
-            "group_id": e.group,
-            "event": e.kind.value,
-            "protocol": e.protocol,
-            "end_offset": e.end_offset,
-            "end_ts": e.end_timestamp_ms,
-            "epoch": e.epoch,
-            "previous_epoch": e.previous_epoch,
-            "member_epoch": e.member_epoch,
-            "member_id": e.member_id,
-            "instance_id": e.instance_id,
-            "detail": e.detail,
-            "cause": e.cause,
-            "proven": e.proven,
-            "suspicious": e.suspicious,
-            "partitions": [{"topic": p.topic, "partition": p.partition} for p in e.partitions],
-            "unowned": [{"topic": u.topic, "partition": u.partition, "ms": u.ms} for u in e.unowned],
-            "count": e.count,
-        }
-        for seq, e in events
-    ]
+    """Return numbered events as rows: each field in its column."""
+    rows: list[Row] = []
+    for seq, event in events:
+        row: Row = dict(zip(_NAMES, _VALUES(event), strict=True))
+        row["seq"], row["event"] = seq, event.kind.value
+        for column in _PLACES:
+            row[column] = [place._asdict() for place in row[column]]
+        rows.append(row)
+    return rows
 
 
 def event_of(row: Row) -> Event:
     """Return the event of a row whose times are in ms; the inverse of `event_rows`."""
     return Event(
-        kind=Kind(row["event"]),
-        group=row["group_id"],
-        protocol=row["protocol"],
-        log_partition=row["part"],
-        offset=row["log_offset"],
-        end_offset=row["end_offset"],
-        timestamp_ms=row["ts"],
-        end_timestamp_ms=row["end_ts"],
-        detail=row["detail"],
-        epoch=row["epoch"],
-        previous_epoch=row["previous_epoch"],
-        member_epoch=row["member_epoch"],
-        member_id=row["member_id"],
-        instance_id=row["instance_id"],
-        cause=row["cause"],
-        proven=row["proven"],
-        suspicious=row["suspicious"],
-        partitions=tuple(TopicPartition(p["topic"], p["partition"]) for p in row["partitions"]),
-        unowned=tuple(Unowned(u["topic"], u["partition"], u["ms"]) for u in row["unowned"]),
-        count=row["count"],
+        **{name: row[column] if back is None else back(row[column]) for name, column, back in _FIELDS}
     )
+
+
+def _back(kind: object) -> Callable[[Any], Any] | None:
+    """Return the conversion from what Arrow returns to a type of an event's fields."""
+    if get_origin(kind) is tuple:
+        place = get_args(kind)[0]
+        return lambda rows: tuple(place(**row) for row in rows)
+    return Kind if kind is Kind else None
+
+
+_FIELDS = [(name, stored.column, _back(kind)) for name, (kind, stored) in stored_fields().items()]
+_NAMES = [column for _, column, _ in _FIELDS]
+_VALUES = attrgetter(*(name for name, _, _ in _FIELDS))
+_PLACES = [stored.column for kind, stored in stored_fields().values() if get_origin(kind) is tuple]

@@ -15,7 +15,7 @@ from kgroup.errors import KgroupError, StorageChanged
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.inputs import Input, Segments
-from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, planned, to_tasks
+from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, SplitNames, planned, to_tasks
 from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
@@ -112,7 +112,7 @@ class ReadSplits:
             new = {uid: name for uid, name in summary.names.items() if uid not in self.known}
             summary.names = {}
             if new:
-                yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, new)
+                yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, SplitNames(new))
             mine = sorted(set(self.shares.of[split.part]))
             yield from to_tasks(mine, EDGE, split.part, split.number, edge)
         report = SplitRead(

@@ -1,0 +1,134 @@
+"""Events and coverage as JSON and as a table: the fields declared here are printed, and make the schema."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+from kgroup.cli.output.tables import Column
+from kgroup.domain import Document, TopicPartition
+from kgroup.durations import iso
+from kgroup.history.fold.events import Delivered, Event, Unowned
+from kgroup.history.fold.view import EPOCHS
+from kgroup.history.items import BadRange
+
+if TYPE_CHECKING:
+    from kgroup.history.replay import Coverage
+
+
+class EventDocument(TypedDict):
+    """One event as printed; docs/json-output.md fixes the names."""
+
+    offset: int
+    end_offset: int
+    topic: Annotated[
+        str, "`__consumer_offsets`, or `__share_group_state` for what share groups did with records"
+    ]
+    partition: Annotated[int, "of that topic"]
+    timestamp_ms: int
+    timestamp: str | None
+    end_timestamp_ms: int
+    group_id: str | None
+    type: Annotated[str, ("classic", "consumer", "streams", "share", "simple")] | None
+    generation: int | None
+    group_epoch: int | None
+    member_epoch: int | None
+    event: Annotated[str, "see [replay-log](replay-log.md)"]
+    member_id: str | None
+    instance_id: str | None
+    detail: str
+    cause: str | None
+    proven: bool
+    suspicious: bool
+    count: int
+    partitions: Annotated[Sequence[Document], list[TopicPartition]]
+    unowned_ms: int | None
+    unowned: Annotated[Sequence[Document], list[Unowned]]
+    records: Annotated[
+        Sequence[Document],
+        list[Delivered],
+        "of share groups: the records meant, and how often each was delivered",
+    ]
+
+
+class CoverageDocument(TypedDict):
+    """The coverage of one partition: what is complete from where."""
+
+    topic: str
+    partition: Annotated[int, "-1 for all of a topic that could not be read"]
+    source: str
+    first_offset: int
+    last_offset: int
+    records: int
+    missing: int
+    from_the_start: bool
+    complete_from_offset: int
+    complete_from_ms: int
+    complete_from: str | None
+    unread: str | None
+    bad_ranges: Annotated[Sequence[Document], list[BadRange]]
+
+
+EVENT_COLUMNS = (
+    Column("timestamp", "TIME (UTC)"),
+    Column("partition", right=True),
+    Column("offset", right=True),
+    Column("group_id", "GROUP"),
+    Column("type"),
+    Column("epoch", "GEN/EPOCH", right=True),
+    Column("event"),
+    Column("member_id", "MEMBER", wide=True),
+    Column("instance_id", "INSTANCE", wide=True),
+    Column("detail"),
+    Column("cause"),
+    Column("unowned_ms", "UNOWNED-MS", right=True),
+)
+
+
+def event_json(event: Event) -> EventDocument:
+    """Return one event as printed."""
+    epochs = event.protocol in EPOCHS
+    return {
+        "offset": event.offset,
+        "end_offset": event.end_offset,
+        "topic": event.log_topic,
+        "partition": event.log_partition,
+        "timestamp_ms": event.timestamp_ms,
+        "timestamp": iso(event.timestamp_ms),
+        "end_timestamp_ms": event.end_timestamp_ms,
+        "group_id": event.group or None,
+        "type": event.protocol or None,
+        "generation": None if epochs or event.epoch < 0 else event.epoch,
+        "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
+        "member_epoch": event.member_epoch,
+        "event": event.kind.value,
+        "member_id": event.member_id,
+        "instance_id": event.instance_id,
+        "detail": event.detail,
+        "cause": event.cause,
+        "proven": event.proven,
+        "suspicious": event.suspicious,
+        "count": event.count,
+        "partitions": [place._asdict() for place in event.partitions],
+        "unowned_ms": event.unowned_ms,
+        "unowned": [each._asdict() for each in event.unowned],
+        "records": [each._asdict() for each in event.records],
+    }
+
+
+def coverage_json(covered: "Coverage") -> CoverageDocument:
+    """Return the coverage of one partition as printed."""
+    return {
+        "topic": covered.topic,
+        "partition": covered.partition,
+        "source": covered.source,
+        "first_offset": covered.first_offset,
+        "last_offset": covered.last_offset,
+        "records": covered.records,
+        "missing": covered.missing,
+        "from_the_start": covered.from_the_start,
+        "complete_from_offset": covered.complete_from,
+        "complete_from_ms": covered.complete_from_ms,
+        "complete_from": iso(covered.complete_from_ms),
+        "unread": covered.failure.message if covered.failure is not None else None,
+        "bad_ranges": [asdict(bad) for bad in covered.bad],
+    }
