@@ -16,9 +16,19 @@ from kgroup.settings import near_misses
 MAX_NAME = 249
 MAX_PARTITIONS = 10_000
 MAX_NEW_PARTITIONS = 10_000
-"""As many as one request may create (Kafka's controller: MAX_PARTITIONS_PER_BATCH)."""
-TOO_MANY = "Excessively large number of partitions per request."
+"""As many as one request may create (Kafka's controller: MAX_RECORDS_PER_USER_OP)."""
+MAX_ALL_PARTITIONS = 100_000
+"""As many as a cluster has here: an answer about all of them keeps others waiting for about a second."""
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def too_many(cluster: Cluster, new: int) -> str | None:
+    """Return why one request may not create so many partitions; None if it may."""
+    if new > MAX_NEW_PARTITIONS:
+        return "Excessively large number of partitions per request."
+    if sum(topic.partitions for topic in cluster.catalog.topics.values()) + new > MAX_ALL_PARTITIONS:
+        return f"A cluster has at most {MAX_ALL_PARTITIONS} partitions here."
+    return None
 
 
 def check_name(name: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
+from kgroup.broker.topics import check_name, may_auto_create, new_topic, too_many
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_cluster import (
@@ -53,7 +53,7 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
         create = request.allow_auto_topic_creation or call.version < CREATION_SINCE
         each = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
         new = sum(wanted.name not in cluster.catalog.topics for wanted in each.values())
-        create = create and new * cluster.settings.num_partitions <= MAX_NEW_PARTITIONS
+        create = create and not too_many(cluster, new * cluster.settings.num_partitions)
         with broker.together():
             topics = [_wanted(broker, wanted, create, operations) for wanted in each.values()]
     return MetadataResponse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-MOST = 100
+MOST = 10
 T = TypeVar("T")
 
 

@@ -190,7 +190,7 @@ def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsReq
     """Return where groups begin in partitions, and how many records are left."""
     catalog = broker.cluster.catalog
     groups = []
-    for group in call.body.groups:
+    for group in as_often_as_asked(call.body.groups, lambda group: group.group_id):
         try:
             refuse_if_off(broker)
             shard = _shard(broker, group.group_id, call.node)

@@ -10,7 +10,7 @@ from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.broker.topics import MAX_NEW_PARTITIONS, TOO_MANY, check_name, new_topic
+from kgroup.broker.topics import check_name, new_topic, too_many
 from kgroup.coordinator.streams.topology import StatusCode
 from kgroup.domain import INTERNAL_TOPICS, first_of
 from kgroup.errors import ErrorCode, Refused
@@ -132,8 +132,8 @@ def _created(
 ) -> StreamsGroupHeartbeatResponse:
     """Return the answer, with the reasons why topics could not be created, if any could not."""
     refused: dict[str, str] = {}
-    if sum(info.partitions for info in missing) > MAX_NEW_PARTITIONS:
-        refused = {info.name: TOO_MANY for info in missing}
+    if why := too_many(broker.cluster, sum(info.partitions for info in missing)):
+        refused = {info.name: why for info in missing}
     with broker.together():
         for info in () if refused else missing:
             settings = {config.key: config.value for config in info.topic_configs}

@@ -46,8 +46,7 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
         len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
         for t in request.topics
     )
-    if sum(sizes) > rules.MAX_NEW_PARTITIONS:
-        raise Refused(ErrorCode.POLICY_VIOLATION, rules.TOO_MANY)
+    _check_sum(broker, sum(sizes))
     results = {}
     # Topics of one request mostly have the same settings: without this, to list them was most of the work.
     known: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}
@@ -91,6 +90,9 @@ def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -
     """Add partitions by topic; a topic named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
+    known = broker.cluster.catalog.topics
+    growing = ((known[t.name].partitions, t.count) for t in request.topics if t.name in known)
+    _check_sum(broker, sum(max(count - before, 0) for before, count in growing))
     results = {}
     with broker.together():
         for wanted in request.topics:
@@ -203,6 +205,11 @@ def _not_deleted(wanted: DeleteTopicState, code: ErrorCode, message: str | None)
     return DeletableTopicResult(
         name=wanted.name, topic_id=wanted.topic_id, error_code=code, error_message=message
     )
+
+
+def _check_sum(broker: Dispatcher, new: int) -> None:
+    if why := rules.too_many(broker.cluster, new):
+        raise Refused(ErrorCode.POLICY_VIOLATION, why)
 
 
 def _check_growth(broker: Dispatcher, wanted: CreatePartitionsTopic) -> None:

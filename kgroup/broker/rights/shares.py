@@ -7,6 +7,7 @@ from functools import partial
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.share_fetch import acknowledge as settle
 from kgroup.broker.handlers.share_fetch import fetch as acquire
 from kgroup.broker.rights.asker import Asker
@@ -88,7 +89,7 @@ def describe_offsets(
     if not _is_on(broker):
         return api.handle(broker, call)
     may_group = partial(asker.may, Operation.DESCRIBE, ResourceType.GROUP)
-    groups = call.body.groups
+    groups = as_often_as_asked(call.body.groups, lambda group: group.group_id)
     asking = tuple(
         group
         if group.topics is None

@@ -65,9 +65,9 @@ ERRORS: tuple[Entry, ...] = (
         consumer="A request named an instance id together with a member id that does not hold it. A second "
         "process that joins with a taken id gets UNRELEASED_INSTANCE_ID instead.",
         cause="Two processes share one group.instance.id: a rolling restart that starts the new pod before "
-        "the old one is gone, a copied configuration, or a paused process that resumed. Or a librdkafka member's "
-        "own entry fenced it: it had forgotten its member id while its brokers were away for longer than "
-        "its session, and sent the commits that had waited (OffsetCommit failed). Start it again.",
+        "the old one is gone, a copied configuration, or a paused process that resumed. Or a librdkafka "
+        "member is alone: it had forgotten its member id while its brokers were away for longer than its "
+        "session, and sent the commits that had waited (OffsetCommit failed). Start it again.",
         next=("kgroup describe GROUP --by instance",),
     ),
     _error(

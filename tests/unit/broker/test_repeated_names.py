@@ -16,10 +16,19 @@ from kgroup.errors import ErrorCode
 from kgroup.log.files import CATALOG
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.incremental_alter_configs import (
@@ -112,14 +121,42 @@ def test_no_request_creates_more_than_10000_partitions(transport: EmbeddedTransp
     assert {t.error_code for t in told.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_what_is_named_a_hundred_times_too_often_is_answered_once(transport: EmbeddedTransport) -> None:
+def test_no_request_adds_more_than_10000_partitions(transport: EmbeddedTransport) -> None:
+    """To 260 topics that took 28 s, in which nobody was served."""
+    for name in ("a", "b"):
+        create_topic(transport, name)
+    grown = tuple(CreatePartitionsTopic(name=name, count=5002, assignments=None) for name in ("a", "b"))
+    answer = transport.request(None, CreatePartitionsRequest(topics=grown, timeout_ms=1))
+    assert isinstance(answer, CreatePartitionsResponse)
+    assert [t.error_code for t in answer.results] == [ErrorCode.POLICY_VIOLATION] * 2
+    assert {transport.cluster.catalog.topics[name].partitions for name in ("a", "b")} == {1}
+    answer = transport.request(None, CreatePartitionsRequest(topics=grown[:1], timeout_ms=1))
+    assert isinstance(answer, CreatePartitionsResponse)
+    assert [t.error_code for t in answer.results] == [0]
+
+
+def test_a_cluster_has_100000_partitions_at_most(transport: EmbeddedTransport) -> None:
+    """The metadata of a million kept everybody waiting for 10 s."""
+    codes = []
+    for n in range(11):
+        wanted = CreatableTopic(name=f"t{n}", num_partitions=10_000, replication_factor=1)
+        answer = transport.request(None, CreateTopicsRequest(topics=(wanted,)))
+        assert isinstance(answer, CreateTopicsResponse)
+        codes += [t.error_code for t in answer.topics]
+    # The topics of groups take some of them.
+    assert codes == [0] * 9 + [ErrorCode.POLICY_VIOLATION] * 2
+
+
+def test_what_is_named_too_often_is_answered_once(transport: EmbeddedTransport) -> None:
     create_topic(transport, "t")
     topic = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
+    shared = DescribeShareGroupOffsetsRequestGroup(group_id="s", topics=None)
     for request, place in (
         (named("t", "t"), "topics"),
-        (DescribeGroupsRequest(groups=("g",) * 102), "groups"),
-        (ConsumerGroupDescribeRequest(group_ids=("g",) * 102), "groups"),
-        (DescribeConfigsRequest(resources=(topic,) * 102), "results"),
+        (DescribeGroupsRequest(groups=("g",) * 12), "groups"),
+        (ConsumerGroupDescribeRequest(group_ids=("g",) * 12), "groups"),
+        (DescribeConfigsRequest(resources=(topic,) * 12), "results"),
+        (DescribeShareGroupOffsetsRequest(groups=(shared,) * 12), "groups"),
     ):
         assert len(getattr(transport.request(None, request), place)) == 1
 
