@@ -130,7 +130,7 @@ class Client:
 
     def stays(self, group: str, member_id: str) -> None:
         """Heartbeat as a member of the consumer protocol that has changed nothing."""
-        (described,) = self.admin.describe([group], offsets=False).groups
+        (described,) = describe(self.admin, [group], offsets=False).groups
         epoch = next(m.member_epoch for m in described.known_members if m.member_id == member_id)
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch)
         assert self.transport.request(None, request).error_code == 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kgroup.admin.topic_records import produce
 from kgroup.protocol.log_records import LogRecord
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
@@ -73,7 +74,7 @@ def stuck_and_moving() -> Iterator[str]:
         client.create_topic("payments", 4)
         records = [LogRecord(None, b"x", (), 0)] * 310
         for partition in range(4):
-            client.admin.produce("payments", records, partition)
+            produce(client.admin, "payments", records, partition)
         client.commit("billing", "payments", {0: 310, 1: 310, 2: 0, 3: 310})
         first = client.consumer_member("billing", "payments", "bill-1")
         client.consumer_member("billing", "payments", "bill-2")
