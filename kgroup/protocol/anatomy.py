@@ -25,7 +25,7 @@ RESOURCE_TYPES = {
 }
 Entry: TypeAlias = Any
 """A part of a request or answer, of the class that has the fields a row names."""
-Refuse: TypeAlias = Callable[[Any, ErrorCode, str | None], Message]
+Refuse: TypeAlias = Callable[[Entry, ErrorCode, str | None], Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Array:
         return made(**values)
 
 
-def _item(cls: type[Struct], array: str) -> type[Any]:
+def _item(cls: type[Struct], array: str) -> type[Entry]:
     shape = next(slot.shape for slot in slots_of(cls) if slot.name == array)
     assert shape.item is not None and shape.item.struct is not None
     return shape.item.struct
@@ -171,7 +171,9 @@ class Anatomy:
         """Return the array of entries of a version."""
         return self.entries if version >= self.since else self.older
 
-    def refusal(self, request: Message, code: ErrorCode, message: str | None, response: type[Any]) -> Message:
+    def refusal(
+        self, request: Message, code: ErrorCode, message: str | None, response: type[Entry]
+    ) -> Message:
         """Return the response that refuses all of a request."""
         if self.refuse is not None:
             return self.refuse(request, code, message)

@@ -101,7 +101,7 @@ def _names(array: Array, entry: Entry, name_of: NameOf) -> dict[str, Any]:
     return {array.kind: name} if array.kind else {}
 
 
-def only(array: Array, owner: Entry, kept: Collection[At], above: At = WHOLE) -> Any:
+def only(array: Array, owner: Entry, kept: Collection[At], above: At = WHOLE) -> Entry:
     """Return `owner`, the request or an entry of it, with these entries alone."""
     found = []
     for place, entry in enumerate(getattr(owner, array.asked) or ()):
@@ -115,7 +115,7 @@ def only(array: Array, owner: Entry, kept: Collection[At], above: At = WHOLE) ->
     return replace(owner, **{array.asked: tuple(found)})
 
 
-def merged(array: Array, answer: Entry, failed: Entry) -> Any:
+def merged(array: Array, answer: Entry, failed: Entry) -> Entry:
     """Return an answer with the entries of another one, in the place of its own or in addition."""
     own, more = getattr(answer, array.answered), getattr(failed, array.answered)
     if array.inner is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from kgroup.broker.control.brokers import Brokers
 from kgroup.broker.control.control import Control
@@ -85,14 +85,14 @@ def _run(owner: Callable[[Control], object], name: str, in_path: list[str]) -> R
     return run
 
 
-def _field(hint: Any, default: object) -> Field:
+def _field(hint: object, default: object) -> Field:
     assert get_origin(hint) is Annotated
     kind, says = get_args(hint)
     needed = default is inspect.Parameter.empty
     return Field(_kind(kind), says, None if needed else default, needed)
 
 
-def _kind(hint: Any) -> str:
+def _kind(hint: object) -> str:
     """Return the type in JSON of an annotated type; a duration is a text."""
     if get_origin(hint) is Literal:
         return TEXT
