@@ -294,6 +294,7 @@ ANATOMY: Mapping[int, Anatomy] = {
     ApiKey.ALTER_CONFIGS: Anatomy(
         By("configs.alter"), Array("resources", "responses", _CONFIGS, kind=RESOURCE), late=_TIMED_OUT
     ),
+    ApiKey.DESCRIBE_LOG_DIRS: Anatomy(Whole((DESCRIBE,))),
     ApiKey.SASL_AUTHENTICATE: Anatomy(FREE, top_level=True),
     ApiKey.CREATE_PARTITIONS: Anatomy(
         Each(Operation.ALTER), Array("topics", "results", ("name",), kind=TOPIC), late=_TIMED_OUT

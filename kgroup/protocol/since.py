@@ -30,6 +30,7 @@ SINCE: dict[int, dict[int, str]] = {
     31: {2: "2.5", 3: "3.3"},  # DeleteAcls
     32: {3: "2.6", 4: "2.8"},  # DescribeConfigs
     33: {2: "2.8"},  # AlterConfigs
+    35: {2: "2.6", 3: "3.2", 4: "3.3", 5: "4.3"},  # DescribeLogDirs
     36: {2: "2.5"},  # SaslAuthenticate
     37: {2: "2.5", 3: "2.7"},  # CreatePartitions
     42: {2: "2.4", 3: "4.4"},  # DeleteGroups

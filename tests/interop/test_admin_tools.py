@@ -56,6 +56,18 @@ def test_records_are_deleted_and_a_commit_below_the_start_is_seen(case: Case, tm
     assert "OffsetOutOfRangeException" in refused.stdout + refused.stderr
 
 
+def test_folders_are_told(case: Case, node: int) -> None:
+    topic = case.topic(2)
+    case.produce(topic, ["a"], partition=1)
+    told = case.server.tool("kafka-log-dirs", "--describe", "--topic-list", topic).stdout
+    found = json.loads(told[told.index("{") :])
+    (broker,) = found["brokers"]
+    (folder,) = broker["logDirs"]
+    assert (broker["broker"], folder["error"], folder["logDir"]) == (node, None, str(case.server.data_dir))
+    sizes = {each["partition"]: each["size"] for each in folder["partitions"]}
+    assert sizes[f"{topic}-0"] == 0 < sizes[f"{topic}-1"]
+
+
 def test_partitions_are_placed_and_reassigned(case: Case, node: int, tmp_path: Path) -> None:
     topic = f"{case.group}-placed"
     placed = ("--create", "--topic", topic, "--replica-assignment", f"{node},{node}")

@@ -17,6 +17,7 @@ from kgroup.domain import ZERO_UUID
 from kgroup.protocol.messages import alter_partition_reassignments as moves
 from kgroup.protocol.messages import create_partitions as growth
 from kgroup.protocol.messages import create_topics as creation
+from kgroup.protocol.messages import describe_log_dirs as folders
 from kgroup.protocol.messages import elect_leaders as elections
 from kgroup.protocol.messages import update_features as features
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -330,6 +331,25 @@ def partitions_are_placed(peer: Peer) -> Seen:
     return seen
 
 
+def folders_are_described(peer: Peer) -> Seen:
+    seen: Seen = [peer.create(partitions=2).error_code, peer.produce(5)]
+    for wanted in [{peer.topic: (0, 1, 9)}, {"nobody": (0,)}, {}]:
+        topics = tuple(folders.DescribableLogDirTopic(topic=t, partitions=ids) for t, ids in wanted.items())
+        for version in (1, 3, 5):
+            answer = peer(folders.DescribeLogDirsRequest(topics=topics), version)
+            (result,) = answer.results
+            sizes = sorted(
+                (p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
+                for t in result.topics
+                for p in t.partitions
+            )
+            volume = result.total_bytes > 0, result.usable_bytes > 0, result.is_cordoned
+            seen.append((answer.error_code, result.error_code, sizes, volume))
+    (everything,) = peer(folders.DescribeLogDirsRequest(topics=None)).results
+    seen.append({t.name == peer.topic: len(t.partitions) for t in everything.topics if t.name == peer.topic})
+    return seen
+
+
 def features_are_updated(peer: Peer) -> Seen:
     seen: Seen = []
     for version, check, updates in [
@@ -365,6 +385,7 @@ def features_are_updated(peer: Peer) -> Seen:
         settings_of_topics_change,
         settings_of_brokers_change,
         partitions_are_placed,
+        folders_are_described,
         features_are_updated,
     ],
     ids=lambda story: story.__name__,

@@ -21,7 +21,6 @@ ELSEWHERE = (
     "Share",
     "DelegationToken",
     "AlterReplicaLogDirs",
-    "DescribeLogDirs",
     "AlterClientQuotas",
     "DescribeQuorum",
 )

@@ -18,6 +18,7 @@ from kgroup.protocol.messages import incremental_alter_configs as alter
 from kgroup.protocol.messages import update_features as features
 from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
+from kgroup.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kgroup.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -219,6 +220,10 @@ def describe_cluster(world: World, names: Names) -> Message:
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
+def describe_log_dirs(world: World, names: Names) -> Message:
+    return DescribeLogDirsRequest(topics=())
+
+
 def alter_reassignments(world: World, names: Names) -> Message:
     partitions = (reassign.ReassignablePartition(partition_index=0, replicas=None),)
     topics = (reassign.ReassignableTopic(name=names.a, partitions=partitions),)
@@ -344,6 +349,7 @@ CASES = (
     Case("alter-nonsense", alter_nonsense, ALTERED),
     Case("describe-producers", describe_producers, on(O.READ, TOPIC, "a")),
     Case("describe-cluster", describe_cluster, on_cluster(O.DESCRIBE)),
+    Case("describe-log-dirs", describe_log_dirs, on_cluster(O.DESCRIBE)),
     Case("alter-reassignments", alter_reassignments, on_cluster(O.ALTER)),
     Case("list-reassignments", list_reassignments, on_cluster(O.DESCRIBE)),
     Case("elect-leaders", elect_leaders, on_cluster(O.ALTER)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from kgroup.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kgroup.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -131,4 +134,19 @@ def test_markers_that_cannot_be_written_are_told_now_and_again(
     assert len(lines) == 1
     damaged.run_until(clock.now_ms() + 20)
     assert "19 more since the last line" in caplog.messages[-1]
+    damaged.close()
+
+
+def test_a_folder_that_cannot_be_looked_at_is_told(
+    damaged: EmbeddedTransport, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(folder))
+
+    monkeypatch.setattr(shutil, "disk_usage", fails)
+    answer = damaged.request(0, DescribeLogDirsRequest(topics=None))
+    assert isinstance(answer, DescribeLogDirsResponse)
+    assert answer.results[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (line,) = caplog.messages
+    assert line == f"DescribeLogDirs: {damaged.cluster.folder}: Input/output error"
     damaged.close()
