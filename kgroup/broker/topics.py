@@ -26,7 +26,8 @@ def too_many(cluster: Cluster, new: int) -> str | None:
     """Return why one request may not create so many partitions; None if it may."""
     if new > MAX_NEW_PARTITIONS:
         return "Excessively large number of partitions per request."
-    if sum(topic.partitions for topic in cluster.catalog.topics.values()) + new > MAX_ALL_PARTITIONS:
+    # Most requests create none, and each Metadata comes here.
+    if new and sum(topic.partitions for topic in cluster.catalog.topics.values()) + new > MAX_ALL_PARTITIONS:
         return f"A cluster has at most {MAX_ALL_PARTITIONS} partitions here."
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from kgroup.broker.handlers import fetch as fetching
 from kgroup.domain import java_string_hash, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.log.files import CATALOG
+from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kgroup.protocol.messages.create_partitions import (
@@ -37,6 +39,9 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.registry import ApiKey
+from kgroup.protocol.requests import ANATOMY
+from kgroup.protocol.shapes import Shape, slots_of
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from tests.unit.broker.brokers import create_topic
@@ -159,6 +164,42 @@ def test_what_is_named_too_often_is_answered_once(transport: EmbeddedTransport) 
         (DescribeShareGroupOffsetsRequest(groups=(shared,) * 12), "groups"),
     ):
         assert len(getattr(transport.request(None, request), place)) == 1
+
+
+SHORT_ANSWERS = {
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+}
+"""Their answer about an entry is not longer than the entry, whatever it names."""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [k for k, row in ANATOMY.items() if row.entries and row.entries.inner is None and k not in SHORT_ANSWERS],
+)
+def test_no_request_multiplies_what_one_name_is_answered(key: ApiKey, transport: EmbeddedTransport) -> None:
+    """DescribeShareGroupOffsets did: 25 s for a group that one request named thousands of times."""
+    request, array = registry.request_class(key), ANATOMY[key].entries
+    assert array is not None
+    entry = plain(next(slot.shape.item for slot in slots_of(request) if slot.name == array.asked))
+    fields = {slot.name: plain(slot.shape) for slot in slots_of(request)}
+    body = request(**{**fields, array.asked: (entry,) * 50})
+    answers: list[Any] = []
+    answer = transport.dispatcher.handle(Call(body, request.VERSIONS[-1], node=0, answer=answers.append))
+    assert len(getattr(answer or answers[0], array.answered)) <= 1
+
+
+def plain(shape: Shape | None) -> Any:
+    """Return a value of a shape: nothing in arrays, one name."""
+    assert shape is not None
+    if shape.struct is not None and shape.kind != "array":
+        return shape.struct(**{slot.name: plain(slot.shape) for slot in slots_of(shape.struct)})
+    return {"array": (), "string": "x", "fixed": 0, "uuid": bytes(16), "bytes": b""}[shape.kind]
 
 
 def parked(transport: EmbeddedTransport, *partitions: int, min_bytes: int = 1) -> list[Message | None]:
