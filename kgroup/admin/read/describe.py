@@ -47,20 +47,19 @@ def describe(
     group_ids: Iterable[str],
     *,
     offsets: bool = True,
-    expected: bool | None = None,
-    topologies: bool | None = None,
+    expected: bool = True,
+    topologies: bool = True,
 ) -> Description:
     """Return each group with members, and with offsets, lag and findings unless `offsets` is False.
 
     `expected` adds the members each group expects, by its settings; `topologies` the topologies that Kafka
-    Streams applications report, which a plugin of the broker has to look up; both come with offsets unless
-    excluded.
+    Streams applications report, which a plugin of the broker has to look up; neither comes without offsets.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
     named = list(dict.fromkeys(group_ids))
     topics = Topics(cluster) if offsets else None
-    extras = _Extras(*(offsets if each is None else each for each in (expected, topologies)))
+    extras = _Extras(offsets and expected, offsets and topologies)
     return _look(cluster, named, topics, extras)
 
 

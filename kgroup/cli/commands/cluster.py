@@ -19,7 +19,7 @@ from kgroup.cli.frame.changes import with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
-from kgroup.cli.inputs.group_names import is_glob
+from kgroup.cli.inputs.group_names import absent
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen
@@ -115,10 +115,9 @@ def topics(
         ]
         where = identity(admin, env)
     there = {topic.name for topic in seen}
-    absent = [] if unseen else [name for name in glob or () if not is_glob(name) and name not in there]
     errors = [
         ItemError(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name, f"there is no topic {name}")
-        for name in absent
+        for name in ([] if unseen else absent(glob or (), there))
     ]
     rows = [
         {

@@ -15,7 +15,7 @@ from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.group_names import is_glob, matches
+from kgroup.cli.inputs.group_names import absent, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
@@ -152,9 +152,11 @@ def command(
 def _with_absent(listing: Listing, names: list[str]) -> Listing:
     """Return the listing with an error for each name that is no pattern and no group, where all are seen."""
     there = {group.group_id for group in listing.groups}
-    absent = () if listing.errors else [name for name in names if not is_glob(name) and name not in there]
     code, hint = ErrorCode.GROUP_ID_NOT_FOUND, "kgroup list shows which groups there are"
-    errors = tuple(ItemError(name, code.name, f"there is no group {name}", hint) for name in absent)
+    errors = tuple(
+        ItemError(name, code.name, f"there is no group {name}", hint)
+        for name in (() if listing.errors else absent(names, there))
+    )
     return replace(listing, errors=(*listing.errors, *errors))
 
 

@@ -5,7 +5,7 @@ by `'[*]'`. A group whose id equals the pattern counts as matched; where that is
 refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from glob import escape
 from shlex import quote
@@ -89,6 +89,11 @@ def _listing(source: "Lists | ClusterView") -> Listing:
 def is_glob(name: str) -> bool:
     """Return whether a name contains a wildcard."""
     return any(character in name for character in "*?[")
+
+
+def absent(names: Iterable[str], there: Collection[str]) -> list[str]:
+    """Return the names that are no pattern and not among those `there`."""
+    return [name for name in names if not is_glob(name) and name not in there]
 
 
 def matches(name: str, group: str) -> bool:
