@@ -207,13 +207,12 @@ def _purged(f: PartitionFacts) -> Status | Unseen | None:
     what = f"{count_of(f.start - f.committed, 'record')}, from {f.committed} to {f.start}"
     if f.shared:
         return Status(PartitionStatus.PURGED, ERROR, f"at most {what}: deleted before they were finished")
-    if f.owner is None:
-        return Status(PartitionStatus.PURGED, ERROR, f"{what}: deleted unread")
-    for fact in (f.owner, f.readable):
+    if f.readable is True or (f.owner is None and f.settled is True):
+        return Status(PartitionStatus.PURGED, ERROR, f"{what}: deleted before they were committed as read")
+    # While its group rebalances, who read it is not reported, and does not decide.
+    for fact in (f.readable, f.settled, f.owner if f.settled else None):
         if isinstance(fact, Unseen):
             return fact
-    if f.readable:
-        return Status(PartitionStatus.PURGED, ERROR, f"{what}: deleted before they were committed as read")
     # Its reader may have read them: it has no later record to commit.
     return Status(PartitionStatus.PURGED, WARN, f"{what}: deleted; whether they were read was not committed")
 

@@ -132,6 +132,7 @@ class TestDescribe:
         out = run("describe", "shop", "--section", "summary").out
         assert len(out.splitlines()) == 2
         assert "COMMITTED" in run("describe", "idle", "--section", "offsets").out
+        assert run("describe", "idle", "--section", "members").out == "idle: no members\n"
 
     def test_empty_group_keeps_its_offsets_and_a_finding(self, run):
         (group,) = document(run("describe", "idle", "-o", "json"), "describe")["data"]["groups"]

@@ -319,6 +319,8 @@ class Group:
             for member in self.members:
                 if not member.left:
                     self._beat(member)
+        # What began before has ended with it, unless it waits for a member that left for now.
+        self.moving = self.moving and any(member.left for member in self.members)
         self.rebalances.append(self.machine.now_ms)
 
     def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:

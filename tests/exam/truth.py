@@ -109,8 +109,10 @@ def _status(group: Group, part: Part) -> list[Said]:
     first = part.start if committed is None else committed
     waiting = part.readable(first)
     if committed is not None and committed != part.end and part.start > committed:
-        weight = "warn" if owner is not None and not waiting else "error"
-        return [("purged", weight)]
+        if waiting or (owner is None and not group.moving):
+            return [("purged", "error")]
+        # Who had read a classic group's partition is not shown while it moves; a consumer group's may stay.
+        return [("purged", "warn"), *([("purged", "error")] if owner is None and not group.classic else [])]
     if first == part.end or (not waiting and part.stable == part.end):
         return [("idle", "ok")]
     if not waiting:

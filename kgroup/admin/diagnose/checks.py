@@ -159,8 +159,8 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
     states = {state for _, _, state in late}
-    if states == {MemberStatus.LEFT} and all(m.state != MemberStatus.WAITING for _, m in now.values()):
-        # One that left for now never confirms, and nobody waits for what it has.
+    if states == {MemberStatus.LEFT}:
+        # What it has waits until it is back or its session ends, not for a rebalance timeout: KG103 says so.
         return
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
     known = [member for member, _, _ in late if member is not None]

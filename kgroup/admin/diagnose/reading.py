@@ -172,7 +172,8 @@ def _status(
         )
         found.append(status_of(known))
     first, last = found[0], found[-1]
-    if first.name == PartitionStatus.STALLED and (made is None or made.generations < LOOPS):
+    loops = isinstance(made, Progress) and made.generations >= LOOPS
+    if first.name == PartitionStatus.STALLED and not loops:
         # The delays that were not seen may be longer than all others: then it would still be in time.
         for at in _samples(facts, undecided):
             if isinstance(failed := times.get(at), KgroupError):
@@ -203,10 +204,11 @@ def _progress(
     waits_ms: int,
     undecided: Mapping[TopicPartition, OffsetRow],
     times: Times,
-) -> Progress | None:
+) -> Progress | Unseen | None:
     """Return what the log says of a partition's reading; None where its offset was set back.
 
-    Its reader does not notice that: it reads on where it was.
+    Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
+    partition since, whose log could not be read: older records may wait there.
     """
     events = facts.history or ()
     began = facts.completed_ms
@@ -222,14 +224,22 @@ def _progress(
         if isinstance(written := times.get((where, offset)), int)
     ]
     others = {where: ms for where, ms in facts.committed_ms.items() if where != place}
+    going_on = [
+        (where, row)
+        for where, row in zip(facts.places, facts.group.offsets, strict=True)
+        if others.get(where, -1) > max(since, waits_ms) and row.member_id == member_id
+    ]
     older = [
         where
-        for where, row in undecided.items()
-        if others.get(where, -1) > max(since, waits_ms)
-        and row.member_id == member_id
+        for where, row in going_on
+        if where in undecided
         and isinstance(first := times.get((where, row.committed_offset or 0)), int)
         and first <= waits_ms
     ]
+    dark = [where for where, row in going_on if row.log_end_offset is None and not row.gone]
+    if dark and not older:
+        what = f"{place}: its owner may read {dark[0]} first, whose log could not be read"
+        return Unseen("log ends", "NOT_READ", what)
     return Progress(
         since,
         max(others.values(), default=-1),
@@ -288,7 +298,8 @@ def _fresh(
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: _got_ms(facts, p, row.member_id) for p, row in begun.items()}
     known = {place: ms for place, ms in since.items() if ms >= 0}
-    listed = list_offsets(cluster, known) if known else {}
+    # One of the same moment may be older than the first position that its owner took.
+    listed = list_offsets(cluster, {place: ms + 1 for place, ms in known.items()}) if known else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
     found = {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place in begun}
     for place in known:

@@ -295,4 +295,18 @@ def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
         return Waited(group_id, held, "absent", 0, None, waited_s, unseen=failed)
     members, total, least = group.member_count, group.total_lag, group.lag_at_least
     failed = failed or never_known(group, condition)
+    if failed is None and condition.needs_offsets and total is None:
+        failed = _lag_unseen(group)
     return Waited(group_id, held, group.state, members, total, waited_s, least, failed)
+
+
+def _lag_unseen(group: GroupDescription) -> ItemError:
+    """Return why a group's lag is not known."""
+    for row in group.offsets:
+        if row.lag is None and not row.gone:
+            place = f"{row.topic}-{row.partition}"
+            return ItemError(
+                place, row.error_code or "NOT_SEEN", f"the lag of {place}: {row.reason or row.error}"
+            )
+    what = f"{group.group_id}: what its members read is not reported while it is {group.state}"
+    return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", what))

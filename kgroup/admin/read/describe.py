@@ -229,7 +229,7 @@ def _with_offsets(
 ) -> list[GroupDescription]:
     """Return the groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
-    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read
+    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, patterns_at_rest, topics_read
     from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
 
     share = {group.group_id for group in groups if group.type == SHARE}
@@ -238,8 +238,10 @@ def _with_offsets(
         group.group_id: {} if isinstance(own := offsets.get(group.group_id), KgroupError | None) else own
         for group in groups
     }
-    needed = {topic for group in groups for topic in topics_read(group.known_members)}
-    needed |= {
+    resting = any(patterns_at_rest(group.known_members) for group in groups)
+    visible = cluster.topics(None).keys() if resting else ()
+    read = {group.group_id: topics_read(group.known_members, visible) for group in groups}
+    needed = set().union(*read.values()) | {
         name
         for group in groups
         for part in (() if group.topology is None else group.topology.subtopologies)
@@ -250,8 +252,9 @@ def _with_offsets(
     if groups:
         topics.learn({p.topic for known in stored.values() for p in known} | needed | {OFFSETS_TOPIC})
     unread = {
-        group.group_id: never_committed(stored[group.group_id], group.known_members, topics.counts)
+        name: never_committed(stored[name], group.known_members, read[name], topics.counts)
         for group in groups
+        for name in (group.group_id,)
     }
     known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
     for name, found in known_shared.items():
@@ -261,7 +264,7 @@ def _with_offsets(
     )
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
-    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, unread, known_shared)
+    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -343,6 +346,7 @@ class _Seen:
     all_topics: bool
     sight: Sight
     counts: Mapping[str, int | None]
+    read: Mapping[str, set[str]]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
 
@@ -367,7 +371,7 @@ def _complete(
         errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
         rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
-    read = lag.topics_read(group.known_members)
+    read = seen.read[name]
     # Where the members' topics are all visible, offsets of former topics do not matter to any reader.
     left_out = not (seen.all_topics or (read and may_see(read, seen.topics)))
     if left_out:

@@ -25,8 +25,9 @@ from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset,
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
-from kgroup.domain import OffsetAndMetadata, TopicPartition, count_of, place_of
+from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, count_of, place_of
 from kgroup.errors import KgroupError
+from kgroup.patterns import compile_regex, fault_of, matching_topics
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
@@ -48,25 +49,40 @@ def log_starts(
     return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
 
 
-def topics_read(members: Iterable[Member]) -> set[str]:
-    """Return the topics that members subscribe to or, as of a regular expression, have partitions of."""
-    return {
+def topics_read(members: Sequence[Member], visible: Iterable[str] = ()) -> set[str]:
+    """Return the topics that members subscribe to or, as of a regular expression, have partitions of.
+
+    Of `visible` topics those too that match an expression which the coordinator does not resolve now.
+    """
+    read = {
         topic
         for member in members
         for topic in (*(member.subscribed_topics or ()), *(e.topic for e in member.assignment or ()))
     }
+    return read.union(*(matching_topics(compile_regex(each), visible) for each in patterns_at_rest(members)))
+
+
+def patterns_at_rest(members: Iterable[Member]) -> set[str]:
+    """Return the regular expressions of which all members left for now.
+
+    The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848).
+    """
+    members = [member for member in members if member.subscribed_regex]
+    resolved = {member.subscribed_regex for member in members if member.state != MemberStatus.LEFT}
+    resting = {member.subscribed_regex or "" for member in members} - resolved
+    return {each for each in resting if fault_of(each) is None}
 
 
 def never_committed(
-    offsets: Committed, members: Sequence[Member], counts: Mapping[str, int | None]
+    offsets: Committed, members: Sequence[Member], read: Iterable[str], counts: Mapping[str, int | None]
 ) -> set[TopicPartition]:
-    """Return the partitions that members own or subscribe to and that have no committed offset.
+    """Return the partitions that members own, or of topics that they read, without a committed offset.
 
     Partitions that were just added to a topic are among them before they are assigned. `counts` are the
     partitions of each topic.
     """
     owned = {partition for member in members for partition in partitions_of(member.assignment)}
-    meant = {place_of(t, n) for t in topics_read(members) for n in range(counts.get(t) or 0)}
+    meant = {place_of(t, n) for t in read for n in range(counts.get(t) or 0)}
     return (owned | meant) - offsets.keys()
 
 

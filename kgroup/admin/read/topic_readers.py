@@ -5,7 +5,7 @@ from dataclasses import replace
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.lag import readers_known
+from kgroup.admin.read.lag import readers_known, topics_read
 from kgroup.admin.read.share_offsets import topics_stored
 from kgroup.admin.read.visibility import may_not_see
 from kgroup.admin.refusals import item_error
@@ -34,10 +34,8 @@ def reading(
         if topic is not None:
             # Whether it subscribes to the topic, owns or committed it; None when unknown.
             members = found.known_members
-            reads = (
-                any(topic in (m.subscribed_topics or ()) for m in members)
-                or any(entry.topic == topic for m in members for entry in m.assignment or ())
-                or (not isinstance(stored, KgroupError) and topic in stored)
+            reads = topic in topics_read(members, [topic]) or (
+                not isinstance(stored, KgroupError) and topic in stored
             )
             subscriptions_known = readers_known(found) and all(
                 m.subscribed_topics is not None for m in members

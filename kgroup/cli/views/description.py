@@ -182,6 +182,7 @@ def blocks(
         rows, left = _part(offset_rows(group, short), pick, "partitions")
         yield Table(offset_columns(group.offsets), rows)
         yield from left
+    yield from _empty(group, sections)
     if "findings" in sections and group.findings:
         yield ""
         for finding in pick.worst(group.findings):
@@ -189,6 +190,13 @@ def blocks(
             if finding.hint:
                 yield f"  {finding.hint}"
         yield from more_findings(group.findings, pick.top)
+
+
+def _empty(group: GroupDescription, sections: Sequence[str]) -> Iterator[Block]:
+    """Yield which of the chosen sections have nothing, where no summary says it."""
+    if "summary" not in sections:
+        found = {"members": group.members, "offsets": group.offsets, "findings": group.findings}
+        yield from (f"{group.group_id}: no {name}" for name in sections if found.get(name) == ())
 
 
 def _topology(topology: StreamsTopology) -> Iterator[Block]:

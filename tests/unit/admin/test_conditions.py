@@ -149,3 +149,11 @@ def test_a_last_look_that_the_limit_cuts_short_is_no_outage(
     ((waited,), unseen) = wait_for(fake.cluster(30), ["g"], Condition("empty"), 10, 1)
     assert (waited.held, waited.state, unseen) == (False, "Stable", ())
     assert (waited.unseen is None) == seen
+
+
+def test_a_lag_that_is_not_known_has_a_reason(fake: FakeCluster, groups: Groups) -> None:
+    """Its member owns orders-0 and has committed nothing: what it has read is not known."""
+    groups.ends, groups.starts = {"orders:0": 5}, {"orders:0": 0}
+    ((waited,), _) = wait_for(fake.cluster(), ["g"], Condition("lag", 0), 1, 1)
+    assert (waited.held, waited.total_lag) == (False, None)
+    assert waited.unseen is not None and "orders-0" in waited.unseen.message
