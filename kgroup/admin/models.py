@@ -34,10 +34,6 @@ LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
 
-class CommitUnread(str):
-    """The reason of a row whose committed offset could not be read: there may be one."""
-
-
 @value
 class Node:
     """A broker by id and address."""
@@ -290,15 +286,11 @@ class PartitionRow:
 
     __slots__ = ()
     committed_offset: int | None
+    commit_known: bool
     error_code: str | None
     reason: str | None
     lag: int | None
     unreadable: int | None
-
-    @property
-    def commit_unread(self) -> bool:
-        """Whether there may be a committed offset that could not be read."""
-        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
 
     @property
     def gone(self) -> bool:
@@ -364,6 +356,7 @@ class OffsetRow(PartitionRow):
     unreadable: Annotated[
         int | None, "how many of the lag are shown to hold no record: markers, aborted, compacted, deleted"
     ] = None
+    commit_known: Annotated[bool, "false: whether an offset is committed could not be read"] = True
 
 
 @value

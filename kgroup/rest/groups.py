@@ -15,7 +15,6 @@ from kgroup.admin.models import (
     CONSUMER,
     EMPTY,
     STABLE,
-    CommitUnread,
     Description,
     GroupDescription,
     GroupListing,
@@ -49,9 +48,7 @@ UNKNOWN_STATE, UNKNOWN = "Unknown", "unknown"
 _TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS": "streams"}
 _FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
 """The findings that need nothing REST omits."""
-_NOT_COMMITTED = CommitUnread(
-    "committed offset not reported: there is none, or the log end could not be read"
-)
+_NOT_COMMITTED = "committed offset not reported: there is none, or the log end could not be read"
 _ASK_BROKERS = "ask the brokers (-b) to be sure"
 
 
@@ -211,7 +208,10 @@ class Groups:
                 for number in entry.partitions:
                     place = TopicPartition(entry.topic, number)
                     row = rows.get(place) or OffsetRow(
-                        *place, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
+                        *place,
+                        *(None,) * 7,
+                        reason=_NOT_COMMITTED,
+                        commit_known=False,
                     )
                     rows[place] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
         return tuple(rows[place] for place in sorted(rows))

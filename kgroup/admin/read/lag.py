@@ -12,7 +12,6 @@ from kgroup.admin.models import (
     EMPTY,
     SHARE,
     STABLE,
-    CommitUnread,
     GroupDescription,
     Member,
     OffsetRow,
@@ -220,7 +219,7 @@ def _row(
         # Seen later than the end, it may have moved beyond that.
         stable = min(view.stable, log_end)
     if group.unread is not None:
-        lag, reason = None, CommitUnread(group.unread.message)
+        lag, reason = None, group.unread.message
     return OffsetRow(
         partition.topic,
         partition.partition,
@@ -242,6 +241,7 @@ def _row(
         None,
         status,
         unreadable,
+        group.unread is None,
     )
 
 

@@ -79,6 +79,7 @@ class PartitionLag(PartitionRow):
     time_lag_at_most_ms: int | None = None
     status: Annotated[Status | None, "as in `describe`, as unreadable"] = None
     unreadable: int | None = None
+    commit_known: Annotated[bool, "as in `describe`"] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +331,7 @@ def _plain_row(row: OffsetRow) -> PartitionLag:
         None,
         row.status,
         row.unreadable,
+        row.commit_known,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import CommitUnread, ItemError, OffsetRow, TopicDescription
+from kgroup.admin.models import ItemError, OffsetRow, TopicDescription
 from kgroup.admin.read.offsets import Committed
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import READ, Unseen, unknown
@@ -125,18 +125,19 @@ def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRo
         status = row.status if lag else READ
         return replace(row, lag=lag, reason=None, status=status, unreadable=lag if nothing else 0)
     if place in found.failed:
-        return _without_lag(row, CommitUnread(found.failed[place].message))
+        return _without_lag(row, found.failed[place].message, commit_known=False)
     if row.lag == 0 or row.gone:
         return row  # the log holds nothing from there on
     if row.committed_offset is not None:
         most = "" if row.lag is None else f": at most {row.lag} wait"
         return _without_lag(row, row.reason or NOT_COUNTED + most)
-    return _without_lag(row, CommitUnread(NOT_SET) if place in found.not_set else NOT_READ)
+    unset = place in found.not_set
+    return _without_lag(row, NOT_SET if unset else NOT_READ, commit_known=not unset)
 
 
-def _without_lag(row: OffsetRow, reason: str) -> OffsetRow:
+def _without_lag(row: OffsetRow, reason: str, *, commit_known: bool = True) -> OffsetRow:
     status = unknown(Unseen("offsets", "NOT_READ", reason))
-    return replace(row, lag=None, reason=reason, status=status, unreadable=None)
+    return replace(row, lag=None, reason=reason, status=status, unreadable=None, commit_known=commit_known)
 
 
 def unread_starts(

@@ -368,7 +368,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
 
 def offset_cells(row: OffsetRow | PartitionLag) -> Document:
     """Return committed offset, log end and lag; a partition that is gone has only the first."""
-    unread = UNKNOWN if row.commit_unread else None
+    unread = None if row.commit_known else UNKNOWN
     rest = None if row.gone else UNKNOWN
     return {
         "committed_offset": unread if row.committed_offset is None else row.committed_offset,

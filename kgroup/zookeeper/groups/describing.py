@@ -6,7 +6,6 @@ from functools import cached_property
 
 from kgroup.admin.models import (
     ZOOKEEPER,
-    CommitUnread,
     GroupDescription,
     GroupListing,
     ItemError,
@@ -239,12 +238,14 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
             row = replace(row, member_id=None)
         if partition in seen.nodes.undecodable and partition not in stored.kafka:
             why = seen.nodes.undecodable[partition]
-            row = replace(row, lag=None, reason=CommitUnread(f"its committed offset is unknown: {why}"))
+            why = f"its committed offset is unknown: {why}"
+            row = replace(row, lag=None, reason=why, commit_known=False)
         elif stored.error is not None:
             # An offset in Kafka would take precedence over this one.
             where = "nothing" if row.committed_offset is None else str(row.committed_offset)
             why = f"{where} in ZooKeeper, the one in Kafka is unknown: {stored.error.message}"
             row = replace(row, lag=None, reason=why)
         elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
-            row = replace(row, lag=None, reason=CommitUnread("its committed offset could not be read"))
+            why = "its committed offset could not be read"
+            row = replace(row, lag=None, reason=why, commit_known=False)
         yield row
