@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kgroup.domain import TopicPartition
 
 from .machine import FULL
-from .playing import POLL_MS, Group, Part
+from .playing import POLL_MS, Group, Part, Place
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
@@ -68,9 +68,7 @@ def truth_of(group: Group) -> Truth:
             work.add(place)
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
-    # A classic group that rebalances is stuck only by a second look, after a while.
-    error = group.moving and group.state.membership == "stuck" and not group.classic
-    error = error or frozenset({"KG122"}) in _broken(group)
+    error = _stuck(group) or frozenset({"KG122"}) in _broken(group)
     return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), error)
 
 
@@ -231,6 +229,17 @@ def _around(ms: int, bound: int, below: str, above: str) -> list[str]:
     return [above if ms > bound else below]
 
 
+def _stuck(group: Group) -> bool:
+    """Whether a rebalance lasts too long; one that waits for a member that left for now has until its end.
+
+    A classic group that rebalances is stuck only by a second look, after a while.
+    """
+    if group.state.membership != "stuck" or not group.moving or group.classic:
+        return False
+    holder = group.owner(Place(group.side, 0))
+    return holder is None or not holder.left
+
+
 def _broken(group: Group) -> list[frozenset[str]]:
     """The invariants that are broken, by the codes of which one must be among the findings."""
     found = []
@@ -246,7 +255,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
-    if state.membership == "stuck" and group.moving and not group.classic:
+    if _stuck(group):
         found.append(frozenset({"KG112"}))
     if group.moving:
         found.append(frozenset({"KG102", "KG112"} if group.classic else {"KG101"}))
