@@ -148,8 +148,11 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     if not group.members:
         return [("unread", "warn")]
     if owner is None:
-        if any(subscribes(group, m, part.place.topic) for m in group.members):
-            return [("unread", "error")]
+        readers = [m for m in group.members if subscribes(group, m, part.place.topic)]
+        if readers:
+            # The coordinator may mean it for one that left for now, or not have assigned it at all.
+            away = any(m.left for m in readers)
+            return [("unread", "error"), *([("absent", "warn")] if away else [])]
         late = [c for c in part.commits if c.ms > group.look_ms - 3_600_000]
         if late and not any(c.member for c in late):
             # The log does not say whether a tool committed, or a reader with assign().
