@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kgroup.domain import TopicPartition
 
 from .machine import FULL
-from .playing import POLL_MS, Group, Part, Place
+from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
@@ -63,8 +63,9 @@ def truth_of(group: Group) -> Truth:
     for place, part in places.items():
         said = _status(group, part)
         statuses[place] = frozenset(said)
-        waiting = part.readable(part.committed if part.committed is not None else part.start)
-        if part.exists and (waiting or part.stable < part.end):
+        at = part.committed if part.committed is not None else part.start
+        waiting = part.readable(at)
+        if part.exists and (waiting or max(part.stable, at) < part.end):
             work.add(place)
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
@@ -239,8 +240,8 @@ def _stuck(group: Group) -> bool:
     """
     if group.state.membership != "stuck" or not group.moving or group.classic:
         return False
-    holder = group.owner(Place(group.side, 0))
-    return holder is None or not holder.left
+    # The one that has joined last has confirmed, the others have not.
+    return any(not member.left for member in group.members[:-1])
 
 
 def _broken(group: Group) -> list[frozenset[str]]:

@@ -152,11 +152,12 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     recorded = facts.state.view().members if facts.state is not None else {}
     # Only records show what a member has to revoke of a deleted topic: brokers omit it.
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
+    done = (MemberStatus.STABLE, MemberStatus.WAITING)
     late = [
         (member, view.name, state)
         for member, view in now.values()
-        if (state := member.state if member is not None else view.state)
-        not in (MemberStatus.STABLE, MemberStatus.WAITING)
+        # The record of one that has nothing more to give up does not say that it is an epoch behind.
+        if (state := view.state if member is None or member.state in done else member.state) not in done
     ]
     states = {state for _, _, state in late}
     if states == {MemberStatus.LEFT}:
