@@ -27,7 +27,8 @@ from kgroup.broker.ready_file import ReadyFile
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
-from kgroup.errors import KgroupError, require_extra
+from kgroup.errors import KgroupError
+from kgroup.extras import require_extra
 from kgroup.log.open_files import raise_file_limit
 from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
