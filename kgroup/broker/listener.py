@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.broker.locks.tls import reason
 from kgroup.broker.newcomers import Newcomers
-from kgroup.log.open_files import file_limit, spare_files
+from kgroup.log.open_files import spare_files
+from kgroup.portable import file_limit
 from kgroup.runtime.complaints import Complaints
 
 if TYPE_CHECKING:

@@ -365,7 +365,7 @@ def adopt_topics(folder: Path, catalog: Catalog) -> None:
 def _topic_id_in(path: Path) -> bytes | None:
     """Return the topic id Kafka keeps next to a partition's segments (KIP-516)."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
         return next(uuid_bytes(line.split(":")[1].strip()) for line in lines if line.startswith("topic_id:"))
     except (OSError, ValueError, StopIteration):
         return None

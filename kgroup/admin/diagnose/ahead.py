@@ -79,6 +79,7 @@ def _give(to: Connection, work: Work) -> None:
 def work() -> None:
     """Run that process: its work and its answers go through the pipe that is its argument."""
     gc.disable()  # many objects, no cycles
+    assert sys.platform != "win32"
     connection = Connection(int(sys.argv[1]))
     topic, partitions = connection.recv()
     outbox = Outbox(connection)

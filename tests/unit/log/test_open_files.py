@@ -12,8 +12,9 @@ import pytest
 
 from kgroup.errors import StorageError
 from kgroup.log import open_files
-from kgroup.log.open_files import OpenFiles, most_files, raise_file_limit
+from kgroup.log.open_files import OpenFiles, most_files
 from kgroup.log.partition import PartitionLog
+from kgroup.portable import raise_file_limit
 from kgroup.protocol.batches import LogRecord
 
 
