@@ -94,13 +94,14 @@ def _open(path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
     return descriptor
 
 
-def _bytes_only(call: Any) -> Any:
-    @wraps(call)
-    def checked(descriptor: int, *given: Any) -> Any:
-        assert descriptor not in _text, "without O_BINARY, Windows changes line ends"
-        return call(descriptor, *given)
+def _read(descriptor: int, size: int) -> bytes:
+    assert descriptor not in _text, "without O_BINARY, Windows changes line ends"
+    return os.read(descriptor, size)
 
-    return checked
+
+def _write(descriptor: int, content: bytes) -> int:
+    assert descriptor not in _text, "without O_BINARY, Windows changes line ends"
+    return os.write(descriptor, content)
 
 
 def _kill(pid: int, number: int) -> None:
@@ -203,7 +204,9 @@ def _msvcrt() -> ModuleType:
     def locking(descriptor: int, mode: int, size: int) -> None:
         at = os.lseek(descriptor, 0, os.SEEK_CUR)
         assert mode == 2, "only LK_NBLCK is played"
-        whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, at, size, 0)
+        writes = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        kind = fcntl.F_WRLCK if writes else fcntl.F_RDLCK
+        whole = struct.pack("hhqqi4x", kind, os.SEEK_SET, at, size, 0)
         try:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole)
         except OSError:
@@ -230,8 +233,8 @@ def _os() -> ModuleType:
         os,
         name="nt",
         open=_open,
-        read=_bytes_only(os.read),
-        write=_bytes_only(os.write),
+        read=_read,
+        write=_write,
         kill=_kill,
         O_BINARY=BINARY,
     )
