@@ -13,7 +13,6 @@ import os
 import sys
 from functools import cache, wraps
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -41,9 +40,10 @@ def lacking(name: str) -> frozenset[str]:
     """What a module of Python's has on Linux and not on Windows, of the stubs that mypy checks with."""
     spec = find_spec("mypy")
     assert spec is not None and spec.origin is not None
-    stubs = Path(spec.origin).parent / "typeshed" / "stdlib"
-    path = next(p for p in (stubs / f"{name}.pyi", stubs / name / "__init__.pyi") if p.exists())
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    stubs = os.path.join(os.path.dirname(spec.origin), "typeshed", "stdlib", name)
+    path = next(p for p in (f"{stubs}.pyi", os.path.join(stubs, "__init__.pyi")) if os.path.exists(p))
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
     return frozenset(_declared(tree.body, "linux") - _declared(tree.body, "win32"))
 
 
@@ -225,7 +225,13 @@ def _signal() -> ModuleType:
 def _socket() -> ModuleType:
     import socket
 
-    return Shown(socket)
+    class Socket(socket.socket):
+        def bind(self, address: Any) -> None:
+            # There a port is free again as soon as its listener is closed.
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            super().bind(address)
+
+    return Shown(socket, socket=Socket)
 
 
 def _os() -> ModuleType:
