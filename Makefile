@@ -59,11 +59,19 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 test: setup ## All tests that need nothing but Python
 	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release"
 
+# What only POSIX has is hidden from kgroup (tests/windows/hidden).
+.PHONY: test-portable
+test-portable: setup ## The same tests as on Windows, as far as another system can play it: what it leaves out is printed
+	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -q -n 2 -rs \
+	  -m "not interop and not spark and not hadoop and not release"
+
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --preview --select PLW1514 kgroup
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	$(BIN)/lint-imports
 	$(BIN)/lint-imports --no-cache --config tests/house/rooms.ini
 

@@ -19,7 +19,6 @@ Refused                     leaves a coordinator operation early; becomes a repl
 """
 
 from enum import IntEnum
-from importlib import import_module
 
 
 class ErrorCode(IntEnum):
@@ -320,18 +319,3 @@ class Refused(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
-
-
-def require_extra(extra: str, what: str, *modules: str) -> None:
-    """Import the modules that `what` needs; raise ConfigError that names the extra of a missing one."""
-    missing = []
-    for name in modules:
-        try:
-            import_module(name)
-        except ModuleNotFoundError:
-            missing.append(name)
-        except ImportError as error:  # such as a shared library that the machine does not have
-            missing.append(f"{name}, which does not load: {error}")
-    if missing:
-        hint = f"install the extra: pip install 'kgroup[{extra}]'"
-        raise ConfigError(f"{what} needs {', '.join(missing)}", hint)

@@ -11,9 +11,11 @@ from hypothesis import settings
 
 import kgroup
 from tests.s3 import S3Server, s3_server
+from tests.windows.left_out import IS_WINDOWS, reason
 
 settings.register_profile("kgroup", deadline=None)
 settings.load_profile("kgroup")
+OPEN = Path("/proc/self/fd")
 FILES_LEFT = 100
 """More than what fixtures of the whole session may have opened meanwhile."""
 
@@ -32,6 +34,13 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what Windows cannot run, by name and reason."""
+    for item in items if IS_WINDOWS else ():
+        if why := reason(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=f"left out on Windows: {why}"))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
     """A command that ends with its process leaves signals as it set them, and what it made out of sight.
@@ -46,9 +55,12 @@ def pytest_runtest_teardown() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def files_closed() -> Iterator[None]:
     """A module of tests closes what it opened: a process has few numbers for files."""
-    before = len(os.listdir("/proc/self/fd"))
+    if not OPEN.exists():  # but for Linux
+        yield
+        return
+    before = len(os.listdir(OPEN))
     yield
-    left = len(os.listdir("/proc/self/fd")) - before
+    left = len(os.listdir(OPEN)) - before
     assert left < FILES_LEFT, f"{left} files are still open"
 
 

@@ -24,6 +24,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document
 from kgroup.errors import KgroupError, StorageError
+from kgroup.portable import lock
 
 FILE_NAME = "journal.jsonl"
 LAST = "LAST"
@@ -165,11 +166,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # 0600: plans name groups and hosts.
             with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-                # Closing the file unlocks it. Without flock, writers must take turns.
-                with contextlib.suppress(ImportError):
-                    import fcntl
-
-                    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+                lock(file.fileno(), wait=True)
                 written = file.read()
                 line = make(written.count(b'"phase": "begin"') + 1)
                 start = written.rfind(b"\n") + 1

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.broker.locks.tls import reason
 from kgroup.broker.newcomers import Newcomers
-from kgroup.log.open_files import file_limit, spare_files
+from kgroup.log.open_files import spare_files
+from kgroup.portable import file_limit
 from kgroup.runtime.complaints import Complaints
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Listener:
         kept = socket.socket(socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET)
         if os.name == "posix":
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket = kept  # also if the port was taken meanwhile: the former one is closed
         kept.bind(self.address)
-        self._socket = kept
 
     def accept_again(self) -> None:
         """Listen again after `refuse`; OSError if another took the port."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 import signal
@@ -27,8 +26,9 @@ from kgroup.broker.ready_file import ReadyFile
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
-from kgroup.errors import KgroupError, require_extra
-from kgroup.log.open_files import raise_file_limit
+from kgroup.errors import KgroupError
+from kgroup.extras import require_extra
+from kgroup.portable import MOST_CONNECTIONS, raise_file_limit
 from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
 
@@ -178,7 +178,7 @@ class Server:
     def opened(self, connection: Connection) -> None:
         """Take in a connection; one too many (max.connections) is closed at once."""
         self.connections.add(connection)
-        if len(self.connections) > self.cluster.settings.connections_max:
+        if len(self.connections) > min(self.cluster.settings.connections_max, MOST_CONNECTIONS):
             connection.abort()
 
     def closed(self, connection: Connection) -> None:
@@ -308,7 +308,9 @@ def serve(
     try:
         way_in = Dispatcher if control is None else control.dispatcher
         server = partial(Server, cluster, listeners=listeners, make=way_in)
-        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print, ready, control))
+        # Windows' default kind of loop has no readers, which listeners need.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(_serve(cluster, server, port, metrics_port, legacy, say or _print, ready, control))
     finally:
         cluster.close()
 
@@ -326,8 +328,10 @@ async def _serve(
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):
+        try:
             loop.add_signal_handler(number, ended.set)
+        except NotImplementedError:  # on Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(ended.set))
     async with AsyncExitStack() as stack:
         metrics_at = ""
         coordinators = None if legacy is None else legacy(cluster)

@@ -48,7 +48,7 @@ def check_name(name: str) -> None:
 
 
 def check_new_name(cluster: Cluster, name: str) -> None:
-    """Refuse also a topic that exists, or that differs from one only in '.' and '_'."""
+    """Refuse also a topic that exists, or that is too much like one (`Catalog.alike`)."""
     check_name(name)
     if name in cluster.catalog.topics:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -19,7 +19,7 @@ def main() -> None:
     gc.set_threshold(AT_A_TIME)
     if sys.stderr is None:
         # A closed descriptor: messages must not end up among the data.
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
         print_error("standard output is closed", "send it to /dev/null to discard it")
         sys.exit(ExitCode.FAILED)

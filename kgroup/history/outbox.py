@@ -1,12 +1,23 @@
 """Messages from processes that work ahead of their parent: how they send results, and how it takes them."""
 
+from __future__ import annotations
+
 import os
+import sys
 import threading
 from collections import deque
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.errors import StorageError
+
+if TYPE_CHECKING:
+    if sys.platform == "win32":
+        from multiprocessing.connection import PipeConnection
+
+        Connection: TypeAlias = PipeConnection[object, object]
+    else:
+        from multiprocessing.connection import Connection as Connection
 
 WAITING_BYTES = 64 << 20
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnContext
+    from kgroup.history.outbox import Connection
 
 MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""
@@ -114,13 +113,10 @@ class Workers:
         self._next = 0
         self._places: Places = {}
         # Fork would copy what other threads hold, such as a progress bar's lock.
-        methods = multiprocessing.get_all_start_methods()
-        self._context: ForkServerContext | SpawnContext = (
-            multiprocessing.get_context("forkserver")
-            if "forkserver" in methods
-            else multiprocessing.get_context("spawn")
-        )
-        if isinstance(self._context, ForkServerContext):
+        if sys.platform == "win32":
+            self._context = multiprocessing.get_context("spawn")
+        else:
+            self._context = multiprocessing.get_context("forkserver")
             self._context.set_forkserver_preload([__name__])
         self._running: deque[_Job] = deque()
         for _ in range(jobs):

@@ -101,6 +101,7 @@ def _write(log: PartitionLog, group: Sequence[Segment], cleaner: _Cleaner) -> Se
         cleaned.write_indexes()
         cleaned.sync()
     except OSError as error:
+        cleaned.close()
         cleaned.path.unlink(missing_ok=True)
         raise StorageError(
             f"{cleaned.path} cannot be written: {error.strerror}",

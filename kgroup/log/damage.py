@@ -1,6 +1,5 @@
 """Where a segment's stored batches end because of damage: found by reading, reported to the operator."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +36,8 @@ def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
     with path.open("rb", buffering=0) as file:
         want = CHUNK_BYTES
         while position < end:
-            data = os.pread(file.fileno(), min(want, end - position), position)
+            file.seek(position)
+            data = file.read(min(want, end - position))
             reader = batches_in(data, origin=position)
             while True:
                 at = position + reader.position

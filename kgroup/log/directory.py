@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from kgroup.domain import uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, replace_file
+from kgroup.portable import BINARY, lock
 
 LAYOUT_VERSION = 2
 LOCK_FILE = ".lock"
@@ -63,7 +63,7 @@ class DataDirectory:
         self.created = False
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | BINARY, 0o644)
         except OSError as error:
             raise _os_error(path, error) from None
         try:
@@ -99,7 +99,7 @@ class DataDirectory:
     def _acquire(self) -> None:
         for attempt in range(_TRIES):
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(self._lock)
                 return
             except BlockingIOError:
                 if attempt < _TRIES - 1:
@@ -112,7 +112,8 @@ class DataDirectory:
 
     def _write_owner(self) -> None:
         text = json.dumps(asdict(self._owner)).encode() + b"\n"
-        os.pwrite(self._lock, text, 0)
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        os.write(self._lock, text)
         os.ftruncate(self._lock, len(text))
 
     def _identify(self, wanted: str | None, node_id: int | None) -> tuple[str, int]:
@@ -184,23 +185,24 @@ def owner_of(path: Path) -> Owner | None:
     Its `pid` is 0 if the owner has not recorded it.
     """
     try:
-        lock = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path / LOCK_FILE, os.O_RDONLY | BINARY)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _os_error(path, error) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock(file, shared=True)
     except BlockingIOError:
-        return _read_owner(lock) or Owner(0, "starting or unknown")
+        return _read_owner(file) or Owner(0, "starting or unknown")
     finally:
-        os.close(lock)
+        os.close(file)
     return None
 
 
-def _read_owner(lock: int) -> Owner | None:
+def _read_owner(file: int) -> Owner | None:
     try:
-        found = json.loads(os.pread(lock, 65536, 0))
+        os.lseek(file, 0, os.SEEK_SET)
+        found = json.loads(os.read(file, 65536))
         metrics = str(found.get("metrics", ""))
         return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]), metrics)
     except (ValueError, KeyError, TypeError, AttributeError):

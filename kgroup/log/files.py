@@ -7,6 +7,7 @@ them into place; indexes can always be rebuilt, so only the `.log` files decide.
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def remove_partitions(folder: Path | None, partitions: Iterable[tuple[str, int]]
 
 def sync_folder(folder: Path) -> None:
     """Make renames, new and deleted files of the folder durable."""
+    if sys.platform == "win32":
+        return  # it has no call for this
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -99,7 +102,7 @@ def replace_file(path: Path, content: str | bytes, *, durable: bool = True, priv
     if private:
         draft.unlink(missing_ok=True)
     mode = 0o600 if private else 0o666
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
         if durable:
             file.flush()
@@ -170,7 +173,7 @@ def commit_swap(folder: Path, base_offset: int) -> None:
     """Declare the `.cleaned` files of a segment whole: from here on, a crash leads forward."""
     for suffix in (*INDEX_SUFFIXES, ".log"):
         path = segment_file(folder, base_offset, suffix)
-        os.rename(f"{path}{CLEANED}", f"{path}{SWAP}")
+        os.replace(f"{path}{CLEANED}", f"{path}{SWAP}")
     sync_folder(folder)
 
 
@@ -179,5 +182,5 @@ def finish_swap(folder: Path, base_offset: int) -> None:
     for suffix in (*INDEX_SUFFIXES, ".log"):
         path = segment_file(folder, base_offset, suffix)
         if os.path.exists(f"{path}{SWAP}"):
-            os.rename(f"{path}{SWAP}", path)
+            os.replace(f"{path}{SWAP}", path)
     sync_folder(folder)

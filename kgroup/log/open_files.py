@@ -4,10 +4,10 @@ Connections and logs share what the system allows (`ulimit -n`). A few stay free
 instant: sealed segments, manifests, the catalog. Of the rest, logs have at most half.
 """
 
-import contextlib
-import resource
 from collections import OrderedDict
 from typing import Protocol
+
+from kgroup.portable import file_limit
 
 SPARE_FILES = 64
 
@@ -51,21 +51,6 @@ class OpenFiles:
     def forget(self, file: Closable) -> None:
         """Note that a file was closed for good."""
         self._open.pop(file, None)
-
-
-def raise_file_limit() -> None:
-    """Let this process open as many files as the system allows it (the hard limit), as Java does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        # some systems refuse what they call their hard limit
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def file_limit() -> int:
-    """Return how many descriptors this process may have; numbered from 0, the lowest free one is next."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 31 if limit == resource.RLIM_INFINITY else limit
 
 
 def spare_files() -> int:

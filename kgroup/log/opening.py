@@ -131,7 +131,8 @@ def valid_batch_after(path: Path, position: int, next_offset: int) -> bool:
     Check every byte: the length field at `position` may be what is damaged.
     """
     with path.open("rb", buffering=0) as file:
-        data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - position, position)
+        file.seek(position)
+        data = file.read()
     magic = data.find(b"\x02", MAGIC_AT + 1)
     while magic >= 0:
         at = magic - MAGIC_AT

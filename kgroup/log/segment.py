@@ -28,6 +28,7 @@ from kgroup.log.damage import (
 from kgroup.log.files import INDEX_SUFFIXES, segment_file
 from kgroup.log.interface import Placed, first_at_or_after
 from kgroup.log.manifest import Listed
+from kgroup.portable import BINARY
 from kgroup.protocol.batches import EXTENT, HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch
 
 INDEX_INTERVAL_BYTES = 4096
@@ -84,7 +85,7 @@ class Segment:
 
     def open_for_append(self) -> None:
         """Create or open the log file; raises OSError."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY
         self._fd = os.open(self.path, flags, 0o644)
 
     def reopen(self) -> int:
@@ -93,7 +94,7 @@ class Segment:
         Raise OSError, also for a file whose length has changed: nothing may be appended to that.
         """
         if self._fd is None:
-            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | BINARY)
             size = os.fstat(fd).st_size
             if size != self.size:
                 os.close(fd)
@@ -328,13 +329,12 @@ class Segment:
         return None
 
     def _pread(self, size: int, position: int) -> bytes:
-        if self._fd is not None:
-            data = os.pread(self._fd, size, position)
-        else:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                data = os.pread(fd, size, position)
-            finally:
+        fd = os.open(self.path, os.O_RDONLY | BINARY) if self._fd is None else self._fd
+        try:
+            os.lseek(fd, position, os.SEEK_SET)
+            data = os.read(fd, size)
+        finally:
+            if self._fd is None:
                 os.close(fd)
         if len(data) < size:
             raise damaged_file(self.path, Damage(position + len(data), "the file ends early"))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
 from kgroup.client.retry import OutcomeUnknown, Retry
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable, require_extra
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
+from kgroup.extras import require_extra
 from kgroup.rest.documents import Document, error_of, page_of
 
 if TYPE_CHECKING:

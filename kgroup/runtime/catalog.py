@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
+from kgroup.log.directory import LOCK_FILE
 from kgroup.log.files import CATALOG, partition_folders
 from kgroup.log.interface import TornTail
 from kgroup.protocol.releases import NEWEST, Release
@@ -110,6 +111,8 @@ class Catalog:
         self, folder: Path | None, cluster_id: str = "", *, new: bool = True, kafka: Release = NEWEST
     ) -> None:
         self._file = ChangeFile(folder / CATALOG) if folder else None
+        # On macOS and Windows, topics that differ in case would have one folder.
+        self._one_case = folder is not None and (folder / LOCK_FILE.upper()).exists()
         self._cluster_id = cluster_id
         self._next_producer_id = 0
         self._changing = False
@@ -203,20 +206,25 @@ class Catalog:
         with self.together():
             self._topics.put(topic.name, topic)
             if self._alike:
-                self._alike.setdefault(_confusable(topic.name), set()).add(topic.name)
+                self._alike.setdefault(self._confusable(topic.name), set()).add(topic.name)
 
     def remove(self, name: str) -> None:
         with self.together():
             self._topics.put(name, None)
             if self._alike:
-                self._alike[_confusable(name)].discard(name)
+                self._alike[self._confusable(name)].discard(name)
+
+    def _confusable(self, name: str) -> str:
+        """Names that are one under this are one in names of metrics, or one folder: only one is allowed."""
+        name = name.replace(".", "_")
+        return name.lower() if self._one_case else name
 
     def alike(self, name: str) -> str | None:
-        """Return a topic whose name differs from this one at most in '.' and '_'."""
+        """Return a topic whose name differs at most in '.' and '_', or in case where folders have none."""
         if not self._alike:
             for known in self.topics:
-                self._alike.setdefault(_confusable(known), set()).add(known)
-        return next(iter(self._alike.get(_confusable(name), ())), None)
+                self._alike.setdefault(self._confusable(known), set()).add(known)
+        return next(iter(self._alike.get(self._confusable(name), ())), None)
 
     def grow(self, name: str, partitions: int, placements: Mapping[int, Placement]) -> None:
         """Give a topic more partitions; those in `placements` are placed so."""
@@ -315,11 +323,6 @@ class Catalog:
             raise StorageError(f"cannot write {self._file.path}: {error.strerror}") from None
 
 
-def _confusable(name: str) -> str:
-    """Names that are one under this are one in names of metrics, too: Kafka allows only one of them."""
-    return name.replace(".", "_")
-
-
 def _seen(topic: CatalogTopic) -> Topic:
     return Topic(topic.name, topic.topic_id, topic.partitions)
 
@@ -365,7 +368,7 @@ def adopt_topics(folder: Path, catalog: Catalog) -> None:
 def _topic_id_in(path: Path) -> bytes | None:
     """Return the topic id Kafka keeps next to a partition's segments (KIP-516)."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
         return next(uuid_bytes(line.split(":")[1].strip()) for line in lines if line.startswith("topic_id:"))
     except (OSError, ValueError, StopIteration):
         return None

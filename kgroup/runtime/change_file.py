@@ -19,6 +19,7 @@ from pathlib import Path
 
 from kgroup.log.files import keep_rest, replace_file
 from kgroup.log.interface import TornTail
+from kgroup.portable import BINARY
 from kgroup.runtime.placement import Noted
 
 SHORT = 1 << 18
@@ -75,7 +76,7 @@ class ChangeFile:
             self.rewrite(everything())
             return
         line = _line({"n": self._number + 1, **change})
-        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | BINARY)
         try:
             written = os.write(fd, line)
             while written < len(line):

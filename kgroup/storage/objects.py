@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kgroup.errors import ConfigError, StorageDenied, require_extra
+from kgroup.errors import ConfigError, StorageDenied
+from kgroup.extras import require_extra
 from kgroup.storage.failures import changed, failure
 from kgroup.storage.location import AZURE, GCS, S3, Location
 from kgroup.storage.options import StorageOptions, check_url

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from kgroup.errors import require_extra
+from kgroup.extras import require_extra
 from kgroup.storage.location import HDFS, Location
 from kgroup.storage.objects import Objects
 from kgroup.storage.options import StorageOptions

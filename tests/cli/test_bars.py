@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from contextlib import suppress
@@ -15,6 +14,8 @@ SIMULATE = [sys.executable, "-m", "kgroup.cli.app", "simulate", "--members", "4"
 
 def stderr_of(command: list[str], *, terminal: bool) -> str:
     """Return what a command writes to a stderr that is a terminal, or a pipe."""
+    import pty
+
     main, side = pty.openpty() if terminal else os.pipe()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=side, env=environment)

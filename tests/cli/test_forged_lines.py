@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,6 +122,8 @@ def test_nor_does_it_in_what_is_told_after_a_change(hostile: Client, kgroup: Kgr
 
 def test_nor_does_it_in_the_question_before_a_change(hostile: Client, tmp_path: Path) -> None:
     """On a terminal, which asks; the answer is no."""
+    import pty
+
     main, side = pty.openpty()
     argv = [sys.executable, "-m", "kgroup.cli.app", "remove-members", GROUP, "--all", "--execute"]
     process = subprocess.Popen([*argv, "-b", hostile.bootstrap], stdin=side, stdout=side, stderr=side)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import resource
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -204,6 +203,8 @@ CROWDS = {
 @pytest.fixture
 def many_files() -> Iterator[None]:
     """Both ends of a crowd are in this process."""
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield

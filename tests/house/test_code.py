@@ -186,13 +186,31 @@ def test_no_merge_is_left_half_way():
 
 
 def test_missing_extras_are_asked_for_in_one_way():
-    """One sentence wherever something is missing, and extras that there are."""
+    """By the module that knows how kgroup was installed, and extras that there are."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    asked = "".join(path.read_text(encoding="utf-8") for path in modules() if path.is_relative_to(PACKAGE))
-    named = re.findall(r"install the extra: pip install 'kgroup\[(\w+)\]'", asked)
-    assert len(named) == asked.count("pip install 'kgroup[") - asked.count("pip install 'kgroup[{")
-    wanted = re.findall(r'\brequire_extra\(\s*"(\w+)"', asked)
-    assert len(wanted) > 9 and {*named, *wanted} <= extras.keys()
+    asked = "".join(
+        path.read_text(encoding="utf-8")
+        for path in modules()
+        if path.is_relative_to(PACKAGE) and path.name != "extras.py"
+    )
+    assert not re.search(r"\b(pip|pipx|uv) (tool )?(install|inject)", asked)
+    wanted = re.findall(r"""\b(?:require_extra|extra_hint)\(\s*["'](\w+)""", asked)
+    assert len(wanted) > 9 and set(wanted) <= extras.keys()
+
+
+def test_no_text_installs_kgroup_by_name():
+    """The name is on no index: whoever takes it there would be installed."""
+    by_name = re.compile(
+        r"""\b(pip3?|pipx|uvx?) .*(install|inject|run|with|from) (.*[ '"])?kgroup(?![\w./-])"""
+    )
+    texts = [path for path in tracked() if path.suffix in {"", ".ipynb", ".md", ".py", ".sh", ".yaml"}]
+    found = [
+        f"{name_of(path)}: {each[0]}"
+        for path in texts
+        if not path.is_relative_to(ROOT / "tests")
+        for each in by_name.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
 
 
 def test_version_is_told_in_one_voice():

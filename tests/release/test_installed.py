@@ -147,6 +147,11 @@ def test_a_test_environment_needs_no_kafka_client_of_ours(tmp_path: Path) -> Non
     here = Environment.make(present()[OURS], "plain", tmp_path, "pytest", extra="")
     installed = json.loads(here.run(str(here.bin / "python"), "-m", "pip", "list", "--format", "json"))
     assert {each["name"] for each in installed} & {"confluent-kafka", "kafka-python", "aiokafka"} == set()
+    hint = here.python("from kgroup.extras import extra_hint; print(extra_hint('demo'))")
+    command = f"{here.bin / 'pip'} install 'confluent-kafka>=2.4'"
+    assert hint == f"install the extra demo: {command}"
+    here.run("/bin/sh", "-c", command)
+    here.python("from kgroup.extras import require_extra; require_extra('demo', 'this', 'confluent_kafka')")
     (here.cwd / "test_theirs.py").write_text(
         "def test_it(kafka_fresh):\n"
         "    kafka_fresh.produce(kafka_fresh.create_topic('orders', 1).name, ['a'])\n"

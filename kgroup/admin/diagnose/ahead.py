@@ -79,6 +79,8 @@ def _give(to: Connection, work: Work) -> None:
 def work() -> None:
     """Run that process: its work and its answers go through the pipe that is its argument."""
     gc.disable()  # many objects, no cycles
+    if sys.platform == "win32":
+        return  # no end of a pipe is passed on there
     connection = Connection(int(sys.argv[1]))
     topic, partitions = connection.recv()
     outbox = Outbox(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,9 @@ class Past:
                 self._topic = error
             else:
                 self._by_partition = self._topic.by_partition(self._wanted)
-                if len(self._wanted) >= MANY and isinstance(self._cluster.transport, SocketTransport):
+                far = isinstance(self._cluster.transport, SocketTransport)
+                # On Windows a process cannot be given its end of a pipe.
+                if far and len(self._wanted) >= MANY and sys.platform != "win32":
                     from kgroup.admin.diagnose.ahead import Ahead
 
                     self._ahead = Ahead(self._topic, self._by_partition)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -77,17 +78,21 @@ class Process:
 
     def end(self) -> int:
         """Send SIGTERM to its process group, SIGKILL if it does not end in time; return its exit code."""
-        self._signal(signal.SIGTERM)
+        self._signal()
         try:
             return self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
+            self._signal(kill=True)
             return self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, *, kill: bool = False) -> None:
         if self._process.poll() is None:
+            if sys.platform == "win32":
+                command = ["taskkill", "/F", "/T", "/PID", str(self._process.pid)]
+                subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                return
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+                os.killpg(self._process.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 @contextlib.contextmanager

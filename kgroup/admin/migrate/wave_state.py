@@ -5,7 +5,6 @@ Field names are the JSON names of `upgrade run`.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from kgroup.admin.migrate.watch import Unowned
 from kgroup.admin.migrate.waves import Wave
 from kgroup.errors import SafetyRefused, StorageError
 from kgroup.history.typed_json import Plain
+from kgroup.portable import lock
 from kgroup.runtime.kept_file import KeptFile
 
 WAITING, PLAN, MOVE, WATCH, CHECK, DONE = "waiting", "plan", "move", "watch", "check", "done"
@@ -141,14 +141,14 @@ class StateFile:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every other run with this state out; raise SafetyRefused while there is one."""
-        lock = self.path.with_name(f"{self.path.name}.lock")
+        beside = self.path.with_name(f"{self.path.name}.lock")
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise StorageError(f"cannot write {lock}: {error.strerror}") from None
+            raise StorageError(f"cannot write {beside}: {error.strerror}") from None
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(descriptor)
             except BlockingIOError:
                 hint = "wait for it to end, or end it: its state is kept"
                 raise SafetyRefused(f"{self.path} is in use by another run", hint) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -77,8 +78,9 @@ class Source:
         first.
         """
         # Only Linux tells which cores the process may use.
-        on_linux = hasattr(os, "sched_getaffinity")
-        cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+        if sys.platform == "linux":
+            cores = len(os.sched_getaffinity(0))
         with self.progress() as progress:
             story = replay(
                 self.logs,

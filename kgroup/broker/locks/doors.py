@@ -11,7 +11,8 @@ from kgroup.broker.locks.mechanisms import exchanges, login_module
 from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.broker.locks.tls import server_context
 from kgroup.broker.locks.tokens import SignedTokens, token_validator
-from kgroup.errors import ConfigError, require_extra
+from kgroup.errors import ConfigError
+from kgroup.extras import require_extra
 from kgroup.runtime.credentials import Credentials
 from kgroup.security.principal_mapping import DEFAULT_RULES, PrincipalMapping
 

@@ -19,7 +19,8 @@ from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.tree import run
 from kgroup.domain import count_of
-from kgroup.errors import ConfigError, KgroupError, Unreachable, require_extra
+from kgroup.errors import ConfigError, KgroupError, Unreachable
+from kgroup.extras import install_command, require_extra
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, ShareConsumer, TopicPartition
@@ -40,6 +41,7 @@ SETTINGS = (
 )
 PATIENCE_S = 30.0
 QUIET = {"log_level": 0}
+WITH_SHARES = "confluent-kafka>=2.16"
 NEXT = """# Try next, each line as it stands. A cluster of your own, in the folder ./data, with a topic:
 {kgroup} cluster create-topic orders --partitions 6 --local ./data
 # A group at the start of the topic: the plan first, and then the change.
@@ -127,7 +129,7 @@ def _share_tour(bootstrap: str) -> int:
         import confluent_kafka
 
         what = f"confluent-kafka {confluent_kafka.__version__} has no share consumer"
-        raise ConfigError(what, "pip install --upgrade confluent-kafka") from None
+        raise ConfigError(what, install_command(WITH_SHARES)) from None
     where = ("-b", bootstrap)
     codes = [_run("cluster", "create-topic", QUEUE, "--partitions", "1", *where)]
     rules = ("share.auto.offset.reset=earliest", f"share.delivery.count.limit={LIMIT}")

@@ -25,7 +25,8 @@ from kgroup.cli.output.tables import Block
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.durations import iso, parse_duration
-from kgroup.errors import ConfigError, require_extra
+from kgroup.errors import ConfigError
+from kgroup.extras import require_extra
 
 if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks

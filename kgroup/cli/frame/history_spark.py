@@ -9,6 +9,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.pipeline_session import opened_spark, segments_at
 from kgroup.errors import ConfigError
+from kgroup.extras import extra_hint
 from kgroup.pipeline.spark.session import check_installed
 
 if TYPE_CHECKING:
@@ -35,10 +36,7 @@ def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) ->
         return LOCAL
 
     if find_spec("pyspark") is None:
-        env.note(
-            "so much can be read on a cluster: --engine spark --master URL; "
-            "install the extra: pip install 'kgroup[spark]'"
-        )
+        env.note(f"so much can be read on a cluster: --engine spark --master URL; {extra_hint('spark')}")
         return LOCAL
     env.note("reading with Spark, as there is much to read; --engine local does it in this process")
     return SPARK

@@ -12,7 +12,8 @@ from kgroup.cli.env.session import connection_of
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.times import offset_or_time
-from kgroup.errors import ConfigError, require_extra
+from kgroup.errors import ConfigError
+from kgroup.extras import require_extra
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:

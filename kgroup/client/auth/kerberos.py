@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kgroup.client.auth.bounded import within
 from kgroup.client.auth.credentials import GSSAPI, Kerberos
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
-from kgroup.errors import ConfigError, KgroupError, require_extra
+from kgroup.errors import ConfigError, KgroupError
+from kgroup.extras import require_extra
 
 if TYPE_CHECKING:
     import gssapi
@@ -18,7 +19,7 @@ _KDC = "is the KDC of /etc/krb5.conf (or KRB5_CONFIG) up and reachable from here
 
 def exchange(login: Kerberos, host: str, within_s: float) -> Exchange:
     """Send a ticket for the service on `host`, and ask for no layer of GSSAPI's own."""
-    require_extra("kerberos", "GSSAPI, with libkrb5's headers,", "gssapi")
+    require_extra("kerberos", "GSSAPI", "gssapi")
     import gssapi
 
     target = gssapi.Name(f"{login.service}@{host}", gssapi.NameType.hostbased_service)

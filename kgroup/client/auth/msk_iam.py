@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 from kgroup.client.auth.bounded import within
 from kgroup.client.auth.credentials import MSK_IAM, AwsLogin
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
-from kgroup.errors import ConfigError, require_extra
+from kgroup.errors import ConfigError
+from kgroup.extras import require_extra
 from kgroup.version import __version__
 
 if TYPE_CHECKING:

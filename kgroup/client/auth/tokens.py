@@ -33,7 +33,8 @@ from kgroup.client.auth.printed import printed_by
 from kgroup.client.auth.token import Token, read_token
 from kgroup.client.tls.context import client_context
 from kgroup.client.tls.values import Tls
-from kgroup.errors import ConfigError, KgroupError, Unreachable, require_extra
+from kgroup.errors import ConfigError, KgroupError, Unreachable
+from kgroup.extras import require_extra
 from kgroup.keystores.loading import reason
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgroup.errors import require_extra
+from kgroup.extras import require_extra
 from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline
 
 

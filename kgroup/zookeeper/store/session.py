@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from kgroup.errors import BrokerRefused, ErrorCode, Unreachable, require_extra
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+from kgroup.extras import require_extra
 from kgroup.zookeeper.store import operations as zk
 from kgroup.zookeeper.store.names import Ensemble
 

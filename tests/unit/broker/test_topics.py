@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from kgroup.broker.embedded import EmbeddedTransport
@@ -42,6 +45,7 @@ from kgroup.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from kgroup.runtime.cluster import Cluster
 from tests.unit.broker.brokers import create_topic
 
 
@@ -112,6 +116,21 @@ def test_a_topic_named_twice_is_not_created(transport: EmbeddedTransport) -> Non
     answer = transport.request(None, CreateTopicsRequest(topics=(new("t"), new("t"))))
     assert isinstance(answer, CreateTopicsResponse)
     assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_where_folders_have_no_case_topics_do_not_differ_in_it_alone(tmp_path: Path) -> None:
+    """On macOS and Windows the new topic took, and first removed, the other's folder."""
+    with closing(Cluster(tmp_path / "as-here")) as cluster:
+        transport = EmbeddedTransport(cluster)
+        assert [created(transport, new(name, 1)).error_code for name in ("orders", "Orders")] == [0, 0]
+    (tmp_path / "as-there").mkdir()
+    (tmp_path / "as-there" / ".LOCK").touch()
+    with closing(Cluster(tmp_path / "as-there")) as cluster:
+        transport = EmbeddedTransport(cluster)
+        assert created(transport, new("orders", 1)).error_code == 0
+        refused = created(transport, new("Orders", 1))
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert refused.error_message == "Topic 'Orders' collides with existing topic: orders"
 
 
 def test_topics_are_created_when_asked_for(transport: EmbeddedTransport) -> None:

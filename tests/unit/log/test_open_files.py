@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,9 @@ import pytest
 
 from kgroup.errors import StorageError
 from kgroup.log import open_files
-from kgroup.log.open_files import OpenFiles, most_files, raise_file_limit
+from kgroup.log.open_files import OpenFiles, most_files
 from kgroup.log.partition import PartitionLog
+from kgroup.portable import raise_file_limit
 from kgroup.protocol.batches import LogRecord
 
 
@@ -151,6 +151,8 @@ def test_a_log_that_fails_to_open_keeps_no_file(
 
 @contextmanager
 def limits(soft: int, hard: int | None = None) -> Iterator[None]:
+    import resource
+
     old = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, old[1]))
     try:
@@ -186,6 +188,8 @@ def test_where_connections_have_taken_theirs_logs_make_do_with_the_rest(tmp_path
 
 
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+    import resource
+
     old = resource.getrlimit(resource.RLIMIT_NOFILE)
     with limits(256):
         raise_file_limit()

@@ -3,7 +3,6 @@
 import errno
 import os
 import random
-import resource
 import shutil
 import struct
 from collections.abc import Iterator
@@ -178,6 +177,8 @@ def test_a_missing_middle_of_a_sealed_segment_is_reported(folder: Path) -> None:
 @contextmanager
 def file_size_limit(limit: int) -> Iterator[None]:
     """The kernel refuses writes past the limit, after a partial one: as a full disk does."""
+    import resource
+
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
     try:
