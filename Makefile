@@ -7,6 +7,7 @@ STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
 KERBEROS := $(VENV)/.kerberos
 LOOPS := $(VENV)/.loops
+WEB := $(VENV)/.site
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
 SEED ?= 0
@@ -216,6 +217,19 @@ docs: setup ## Write man pages, completions and generated tables anew
 .PHONY: pictures
 pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today
 	$(BIN)/python docs/pictures.py
+
+$(WEB): $(STAMP)
+	$(PIP) '.[site]'
+	@touch $@
+
+.PHONY: site
+site: setup $(WEB) ## Build the documents as a site in build/site: search, commands, API, pictures
+	$(BIN)/python docs/site/build.py
+
+.PHONY: browser
+browser: site ## What a browser shows of the site and of the pages that commands write (Chromium, npm)
+	@$(BIN)/python -m tests.browser.axe
+	$(BIN)/pytest -q -m browser tests/browser
 
 .PHONY: figures
 figures: setup ## Size of the house at a commit and now: make figures BEFORE=c7260e8
