@@ -58,7 +58,7 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release"
+	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release and not browser"
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers

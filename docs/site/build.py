@@ -37,7 +37,7 @@ def commands_page() -> str:
                 page = f"[kgroup {command.path}]({man_name(command.path)}.1)"
                 lines.append(f"| {page} | {_cell(described(command)['summary'])} |")
         lines.append("")
-    lines += _parameters("Options of every command", shared_options())
+    lines += _parameters("Options of every command", "option", shared_options())
     return "\n".join(lines)
 
 
@@ -47,16 +47,16 @@ def command_page(command: KgroupCommand) -> str:
     lines = [f"# kgroup {command.path}", "", _text(of["summary"]), "", "```", of["usage"], "```", ""]
     lines += [_text(of["description"] or ""), ""]
     for kind in ("arguments", "options"):
-        lines += _parameters(kind.capitalize(), of[kind])
+        lines += _parameters(kind.capitalize(), kind[:-1], of[kind])
     lines += [f"{_text(OF_EVERY_COMMAND.rpartition(':')[0])}: [options of every command](../man).", ""]
     lines += ["## Examples", "", "```sh"]
     lines += [f"# {each['comment']}\n{each['line']}" for each in of["examples"]]
     return "\n".join([*lines, "```", ""])
 
 
-def _parameters(title: str, found: list[dict[str, str]]) -> Iterator[str]:
+def _parameters(title: str, kind: str, found: list[dict[str, str]]) -> Iterator[str]:
     if found:
-        yield from (f"## {title}", "", "| | meaning |", "|---|---|")
+        yield from (f"## {title}", "", f"| {kind} | meaning |", "|---|---|")
         yield from (f"| `{each['usage']}` | {_cell(each['help'])} |" for each in found)
         yield ""
 
@@ -66,8 +66,8 @@ def _cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return help as Markdown in which every character stands for itself."""
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text)
+    """Return help as Markdown: what is in backticks is code, other characters stand for themselves."""
+    return re.sub(r"(`[^`\n]+`)|([\\`*_\[\]<>#])", lambda found: found[1] or f"\\{found[2]}", text)
 
 
 def api_page(title: str, *names: str) -> str:
@@ -187,7 +187,8 @@ def build() -> int:
         else:
             to.write_text(text, encoding="utf-8")
     (PAGES / ".nav.md").write_text(navigation(pages), encoding="utf-8")
-    shutil.copy(HERE / "site.css", PAGES)
+    for name in ("site.css", "site.js"):
+        shutil.copy(HERE / name, PAGES)
     shutil.copy(HERE / "zensical.toml", BUILD)
     done = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=BUILD)
     for path in pages:
