@@ -215,7 +215,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/incidents.py
 
 .PHONY: pictures
-pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today
+pictures: setup ## Play the sessions of README.md and docs, and draw them as a terminal shows them
 	$(BIN)/python docs/pictures.py
 
 $(WEB): $(STAMP)

@@ -150,7 +150,8 @@ def _mapped(link: re.Match[str], path: str, left: list[str]) -> str:
     size = SIZE.search((ROOT / target).read_text(encoding="utf-8"))
     assert size is not None, target
     # On a narrow screen it is scrolled, so it has to take the focus: it is a link to itself.
-    return f"[![{text}]({there}){{ width={size[1]} height={size[2]} }}]({there}){{ .picture }}"
+    width, height = (round(float(each)) for each in size.groups())
+    return f"[![{text}]({there}){{ width={width} height={height} }}]({there}){{ .picture }}"
 
 
 def navigation(pages: dict[str, str]) -> str:
