@@ -45,8 +45,8 @@ await fetch("/seen", {method: "POST", body: JSON.stringify(seen)});
 </script>"""
 
 
-def run(folder: Path, address: str, *flags: str) -> subprocess.Popen[str]:
-    """Start a browser at an address, with a profile of its own in `folder`."""
+def browser(folder: Path, address: str, *flags: str) -> subprocess.Popen[str]:
+    """Start it at an address, with a profile of its own in `folder`."""
     if shutil.which("chromium") is None:
         pytest.fail("the tests of pages need chromium on PATH", pytrace=False)
     command = ["chromium", *FLAGS, f"--user-data-dir={folder / 'profile'}", *flags, address]
@@ -106,12 +106,12 @@ def look(
     harness = HARNESS.replace("@JOBS@", json.dumps(sorted(jobs))).replace("@SCRIPT@", script)
     with _Server(root, {"/harness.html": harness, **files}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = run(profile, f"http://127.0.0.1:{server.server_port}/harness.html", *flags)
+        running = browser(profile, f"http://127.0.0.1:{server.server_port}/harness.html", *flags)
         try:
             assert server.ended.wait(patience_s), "the browser reported nothing"
         finally:
-            browser.terminate()
-            browser.communicate()
+            running.terminate()
+            running.communicate()
             server.shutdown()
         assert [each for each in server.seen if "failed" in each] == []
         return server.seen
