@@ -229,7 +229,7 @@ site: setup $(WEB) ## Build the documents as a site in build/site: search, comma
 .PHONY: browser
 browser: site ## What a browser shows of the site and of the pages that commands write (Chromium, npm)
 	@$(BIN)/python -m tests.browser.axe
-	$(BIN)/pytest -q -m browser tests/browser
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m browser tests/browser
 
 .PHONY: figures
 figures: setup ## Size of the house at a commit and now: make figures BEFORE=c7260e8

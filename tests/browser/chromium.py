@@ -30,7 +30,8 @@ const look = async (window, document, width) => {@SCRIPT@};
 async function work() {
   for (let job; (job = jobs.shift());) {
     const [page, width] = job, frame = document.createElement("iframe");
-    frame.style = `width:${width}px;height:900px;border:0`;
+    // Laid out, but not painted.
+    frame.style = `width:${width}px;height:900px;border:0;visibility:hidden`;
     const loaded = new Promise(done => frame.onload = done);
     frame.src = page;
     document.body.append(frame);
