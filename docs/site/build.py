@@ -23,6 +23,7 @@ BUILD = ROOT / "build"
 PAGES, SITE = BUILD / "pages", BUILD / "site"
 # A link, and before it what holds no links: blocks and spans of code.
 LINK = re.compile(r"^```.*?^```$|`[^`\n]+`|(!?)\[([^\]\[]*)\]\(([^()\s]+)\)", re.M | re.S)
+ELSEWHERE = re.compile(r"[a-z]+:|#")
 AS_THEY_ARE = {".svg", ".json", ".ipynb"}
 SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
@@ -67,7 +68,11 @@ def _cell(text: str) -> str:
 
 def _text(text: str) -> str:
     """Return help as Markdown: what is in backticks is code, other characters stand for themselves."""
-    return re.sub(r"(`[^`\n]+`)|([\\`*_\[\]<>#])", lambda found: found[1] or f"\\{found[2]}", text)
+    return re.sub(
+        r"(`[^`\n]+`)|(<)|([\\`*_\[\]#])",
+        lambda found: found[1] or (found[2] and "&lt;") or f"\\{found[3]}",
+        text,
+    )
 
 
 def api_page(title: str, *names: str) -> str:
@@ -137,7 +142,7 @@ def _mapped(link: re.Match[str], path: str, left: list[str]) -> str:
     if to is None:
         # GitHub wants a bar escaped in the code of a table; here it would show.
         return link[0].replace("\\|", "|")
-    if re.match(r"[a-z]+:|#", to):
+    if ELSEWHERE.match(to):
         return link[0]
     name, _, anchor = to.partition("#")
     folder = path if (ROOT / path).is_dir() else str(PurePosixPath(path).parent)
@@ -171,7 +176,7 @@ def navigation(pages: dict[str, str]) -> str:
 def _linked(page: str, text: str) -> Iterator[str]:
     """Yield the pages that a page's text links to."""
     for link in LINK.finditer(text):
-        if link[3] and not re.match(r"[a-z]+:|#", link[3]):
+        if link[3] and not ELSEWHERE.match(link[3]):
             yield normpath(f"{PurePosixPath(page).parent}/{link[3].partition('#')[0]}")
 
 
@@ -191,7 +196,7 @@ def build() -> int:
     for name in ("site.css", "site.js"):
         shutil.copy(HERE / name, PAGES)
     shutil.copy(HERE / "zensical.toml", BUILD)
-    done = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=BUILD)
+    done = subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=BUILD)
     for path in pages:
         if path.endswith(".md"):
             shutil.copy(ROOT / path, SITE / path)

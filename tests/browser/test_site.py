@@ -32,7 +32,7 @@ return {
   pictures: all("article img", e => [e.src, e.width, e.height, e.getAttribute("width"), e.naturalWidth]),
   headings: all("h1", e => e.textContent).length,
   markdown: all("article p, article li, article td", e => e.textContent.trim())
-    .filter(text => /^([-*|] |#+ |```|:::)|\\]\\(/.test(text)),
+    .filter(text => /^([-*|] |#+ |```|:::)|\\]\\(|\\\\[<|*_]/.test(text)),
 };
 """
 SEARCH = """
