@@ -7,6 +7,7 @@ STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
 KERBEROS := $(VENV)/.kerberos
 LOOPS := $(VENV)/.loops
+WEB := $(VENV)/.site
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
 SEED ?= 0
@@ -57,7 +58,7 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release"
+	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release and not browser"
 
 # What only POSIX has is hidden from kgroup (tests/windows/hidden).
 .PHONY: test-portable
@@ -222,8 +223,21 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/incidents.py
 
 .PHONY: pictures
-pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today
+pictures: setup ## Play the sessions of README.md and docs, and draw them as a terminal shows them
 	$(BIN)/python docs/pictures.py
+
+$(WEB): $(STAMP)
+	$(PIP) '.[site]'
+	@touch $@
+
+.PHONY: site
+site: setup $(WEB) ## Build the documents as a site in build/site: search, commands, API, pictures
+	$(BIN)/python docs/site/build.py
+
+.PHONY: browser
+browser: site ## What a browser shows of the site and of the pages that commands write (Chromium, npm)
+	@$(BIN)/python -m tests.browser.axe
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m browser tests/browser
 
 .PHONY: figures
 figures: setup ## Size of the house at a commit and now: make figures BEFORE=c7260e8

@@ -4,8 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kgroup.admin.topic_records import produce
@@ -16,11 +17,16 @@ from tests.cli.live import Client, served
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 SAID = "broker:9092"
+COLUMNS = 100
+"""The width of the terminal on which sessions are played."""
+PAINT = re.compile(r"\x1b\[[\d;]*m")
 # What differs from run to run: ids, times, places.
 VARIES = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r"plan [0-9a-f]{8}"), "plan ID"),
     (re.compile(r"membership = [0-9a-f]{12}"), "membership = HASH"),
+    # A table folds them at a hyphen.
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){1,3}-?([0-9a-f]{12})?"), "UUID"),
+    (re.compile(r"\b([0-9a-f]{4}-){0,3}[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"journal j-\d+"), "journal J"),
     (re.compile(r"\d\d:\d\d:\d\d(\.\d+)?"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
@@ -40,6 +46,11 @@ def commands(session: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", session, flags=re.M)[1:]:
         command, _, output = part.partition("\n")
         yield command, output
+
+
+def uncoloured(text: str) -> str:
+    """Return what a terminal was sent, without its colours and the blanks at the ends of lines."""
+    return re.sub(r" +$", "", PAINT.sub("", text), flags=re.M)
 
 
 def without_what_varies(text: str) -> list[str]:
@@ -89,9 +100,12 @@ SESSIONS = {"README.md": stuck_and_stable, "docs/reading-output.md": stuck_and_m
 
 def environment(bootstrap: str, folder: Path) -> dict[str, str]:
     """Return the environment of a README reader whose files are in `folder`."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("KGROUP_")}
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith("KGROUP_") and key != "NO_COLOR"
+    }
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
     env["KGROUP_BOOTSTRAP_SERVER"] = bootstrap
+    env |= {"COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     for kind in ("CONFIG", "DATA", "STATE"):
         env[f"XDG_{kind}_HOME"] = str(folder / kind.lower())
     return env
@@ -104,13 +118,22 @@ def play(session: str, bootstrap: str, folder: Path) -> Iterator[tuple[str, str,
         if command == "echo $?":
             yield command, shown, f"{code}\n"
             continue
-        done = subprocess.run(
-            ["bash", "-c", command.replace(SAID, bootstrap)],
-            env=environment(bootstrap, folder),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        code = done.returncode
-        yield command, shown, (done.stdout + done.stderr).replace(bootstrap, SAID)
+        shell = ["bash", "-c", command.replace(SAID, bootstrap)]
+        code, printed = on_terminal(shell, environment(bootstrap, folder), folder)
+        yield command, shown, printed.replace(bootstrap, SAID)
+
+
+def on_terminal(command: list[str], env: dict[str, str], folder: Path) -> tuple[int, str]:
+    """Run a command whose output is a terminal; return its exit code and what it printed, errors last."""
+    ours, its = os.openpty()
+    with tempfile.TemporaryFile("w+") as errors, os.fdopen(ours, "rb", buffering=0) as screen:
+        process = subprocess.Popen(command, env=env, cwd=folder, stdout=its, stderr=errors)
+        os.close(its)
+        pieces = []
+        # Reading fails when nothing has the terminal open any more.
+        with suppress(OSError):
+            while piece := screen.read(1 << 16):
+                pieces.append(piece)
+        code = process.wait(timeout=60)
+        errors.seek(0)
+        return code, b"".join(pieces).decode().replace("\r\n", "\n") + errors.read()

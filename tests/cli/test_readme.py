@@ -1,5 +1,6 @@
 """Every block of the README is run, and so are the sessions of docs/: they print what the pages say."""
 
+import runpy
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ from tests.cli.readme import (
     environment,
     play,
     stuck_and_stable,
+    uncoloured,
     without_what_varies,
 )
 
+PICTURES = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
 PLAYED = [(page, session) for page in SESSIONS for session in blocks("console", page=page)]
 SCRIPTS = blocks("sh")
 
@@ -29,10 +32,14 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.mark.parametrize(("page", "session"), PLAYED, ids=[s.splitlines()[0][2:42] for _, s in PLAYED])
 def test_session(page: str, session: str, tmp_path: Path) -> None:
-    """After a change of what a command prints: `make pictures`."""
+    """After a change of what a command prints, or paints: `make pictures`."""
+    picture, played = PICTURES["name_of"](page, session), ""
     with SESSIONS[page]() as bootstrap:
         for command, shown, printed in play(session, bootstrap, tmp_path):
-            assert without_what_varies(printed) == without_what_varies(shown), command
+            assert without_what_varies(uncoloured(printed)) == without_what_varies(shown), command
+            played += f"$ {command}\n{printed}"
+    kept = (PICTURES["FOLDER"] / f"{picture}.svg").read_text(encoding="utf-8")
+    assert PICTURES["alike"](PICTURES["drawn"](picture, played), kept)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -34,10 +34,19 @@ def test_generated_tables_are_up_to_date(script, page):
     assert (DOCS / page).read_text(encoding="utf-8") == document()
 
 
-def test_pictures_are_drawn_from_the_readme():
-    """Run `make pictures` after changing what its commands print; tests/cli/test_readme.py runs them."""
-    drawn = runpy.run_path(str(DOCS / "pictures.py"))["documents"]()
-    assert drawn == {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "pictures").iterdir()}
+def test_pictures_show_the_sessions_of_the_pages():
+    """Run `make pictures` after changing what commands print; tests/cli/test_readme.py plays the sessions."""
+    pictures = runpy.run_path(str(DOCS / "pictures.py"))
+    files = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "pictures").iterdir()}
+    sessions = {
+        pictures["name_of"](page, session): session
+        for page in pictures["SESSIONS"]
+        for session in pictures["blocks"]("console", page=page)
+    }
+    assert {name: pictures["shown"](picture) for name, picture in files.items()} == sessions
+    assert max(len(line) for text in sessions.values() for line in text.splitlines()) <= pictures["COLUMNS"]
+    texts = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    assert [name for name in files if f"pictures/{name}.svg)" not in texts] == []
 
 
 def test_messages_and_help_name_pages_as_an_installed_user_opens_them():

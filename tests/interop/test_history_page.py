@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from .conftest import require
+from tests.browser.chromium import browser, console
+
 from .record_incidents import TARGET
 
 pytestmark = pytest.mark.interop
@@ -41,7 +42,6 @@ document.getElementById("seen").textContent=JSON.stringify(seen);console.log("pr
 
 def drawn(incident: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What the probe saw on the incident's page, and the lines of the browser's console."""
-    require("chromium")
     page = folder / "page.html"
     files = str(TARGET / incident)
     subprocess.run(
@@ -53,27 +53,11 @@ def drawn(incident: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
     text = page.read_text(encoding="utf-8")
     assert text.count("</body>") == 1
     page.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
-    done = subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            f"--user-data-dir={folder / 'profile'}",
-            "--window-size=1600,900",
-            "--enable-logging=stderr",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
-    seen = re.search(r'<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert seen, done.stderr
-    return json.loads(html.unescape(seen[1])), re.findall(r'CONSOLE:\d+\] "(.*?)", source', done.stderr)
+    with browser(folder, page.as_uri(), "--window-size=1600,900", "--dump-dom") as running:
+        document, errors = running.communicate(timeout=90)
+    seen = re.search(r'<pre id="seen">(.*?)</pre>', document, re.DOTALL)
+    assert seen, errors
+    return json.loads(html.unescape(seen[1])), console(errors)
 
 
 def told_by_the_timeline(incident: str) -> list[dict[str, Any]]:

@@ -118,6 +118,13 @@ def javac(jars: str, sources: list[Path], to: Path) -> None:
     run(["javac", "--release", "17", lint, "-cp", jars, "-d", str(to), *map(str, sources)], to)
 
 
+def npm(sources: list[Path], to: Path) -> None:
+    """Copy a package.json and what belongs to it, and install what it names."""
+    for source in sources:
+        shutil.copy(source, to)
+    run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], to)
+
+
 def _go_build(folder: Path, to: Path) -> None:
     run(["go", "build", "-o", str(to / "driver"), "."], folder)
 

@@ -41,8 +41,8 @@ def test_the_caption_says_that_distance_is_not_lag():
     ends = Ends(1_000_000, {P0: 4_710})
     old = timeline("g", [], SPANS, 60, ends, read_ms=100_000).distance_text
     assert old == (
-        "records from each commit to the end of its log at 1970-01-01 00:16:40 UTC: the lag was at most "
-        "that; the tables know no commit of the last 15m 00s before it"
+        "upper bound of the lag: records from each commit to the end of its log at 1970-01-01 00:16:40 UTC; "
+        "the tables know no commit of the last 15m 00s before it"
     )
     assert timeline("g", [], SPANS, 60, ends, read_ms=1_000_000).distance_text == old.partition(";")[0]
 
@@ -89,7 +89,7 @@ def test_the_command_samples_the_ends_of_logs(tmp_path, kgroup):
         local = ["--master", "local[1]"]
         tables, out = str(tmp_path / "tables"), tmp_path / "g.html"
         assert kgroup("pipeline", "run", "--out", tables, "-b", bootstrap, *local).code == 0
-        for more, said in (([], "name the cluster"), (["-b", bootstrap], "the lag was at most that")):
+        for more, said in (([], "name the cluster"), (["-b", bootstrap], "upper bound of the lag")):
             done = kgroup("pipeline", "plot", "g", tables, "--out", str(out), *more)
             assert (done.code, done.err) == (0, f"wrote {out}\n")
             assert said in out.read_text()

@@ -30,7 +30,7 @@ def write_png(shown: Timeline, path: Path) -> None:
     width = shown.span_ms / 86_400_000
     rate.bar(_days(at for at, _ in shown.rates), [n for _, n in shown.rates], width, align="edge")
     distance.set_title(shown.distance_text, fontsize="small", loc="left", parse_math=False)
-    distance.set_ylabel("records")
+    distance.set_ylabel("records, at most")
     if shown.behind:
         steps = [*shown.behind, (shown.bounds[1], shown.behind[-1][1])]
         distance.step(_days(at for at, _ in steps), [n for _, n in steps], where="post")

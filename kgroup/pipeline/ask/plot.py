@@ -2,76 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from kgroup import charts
 from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, line_of
 
-WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
-_STYLE = (
-    "body{font:14px system-ui;margin:2rem;max-width:70rem;color:#0f172a}"
-    "text{font:12px system-ui;fill:#475569}h1{font-size:1.3rem}"
-)
+HEIGHT, TOP, LANE = 200, 20, 26
+DAY_MS = 86_400_000
 Points = Sequence[tuple[int, int]]
 
 
 def page(shown: Timeline) -> str:
     """Return the page as self-contained HTML; hovering over a mark shows its event."""
     first, last = shown.bounds
-    distance_top = HEIGHT + 50
-    rate = f"commits in {shown.span_ms // 60_000} min"
-    body = []
-    for i in range(6):
-        ms = first + (last - first) * i // 5
-        text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
-        x = _x(ms, first, last)
-        body.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{HEIGHT}" stroke="#e2e8f0"/>')
-        body.append(f'<text x="{x}" y="{HEIGHT + 16}" text-anchor="middle">{text}</text>')
-    body += [
-        _curve(shown.rates, rate, 0, shown.span_ms, (first, last), gaps=True),
-        f'<text x="{LEFT}" y="{distance_top + 8}">{escape(shown.distance_text)}</text>',
-    ]
-    below = distance_top + 20
+    ticks = list(_ticks(first, last))
+    per_span = f"in {shown.span_ms // 60_000} min"
+    body = [_curve("commits", per_span, shown.rates, shown, ticks)]
     if shown.behind:
         steps = [*shown.behind, (last, shown.behind[-1][1])]
-        body.append(_curve(steps, "records", distance_top, shown.span_ms, (first, last), gaps=False))
-        below = distance_top + HEIGHT + 10
+        body.append(_curve("distance", shown.distance_text, steps, shown, ticks))
+    else:
+        body.append(f"<p>{escape(shown.distance_text)}</p>\n")
+    marks = []
     for number, (lane, kinds) in enumerate(LANES.items()):
-        y = below + LANE * number
-        body.append(f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{lane}</text>')
         for event in (event for event in shown.events if event.kind in kinds):
             start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
-            width = max(3.0, round(end - start, 1))
-            box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[lane]}" fill-opacity="0.7"'
-            body.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
-    height = below + 10 + LANE * len(LANES)
-    drawing = f'<svg viewBox="0 0 {WIDTH + LEFT + 20} {height}" role="img">{"".join(body)}</svg>'
-    title = f"{escape(shown.group)} · commits, distance from the logs' ends, rebalances, members"
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    notes = f"<p>{escape(shown.remark)}</p><p>Times are UTC, as brokers stamped the records.</p>"
-    body_text = f"<h1>{title}</h1>{drawing}{notes}"
-    return f"<!doctype html><html lang=en><head>{head}</head><body>{body_text}</body></html>\n"
+            box = f'x="{start}" y="{LANE * number}" width="{max(4.0, round(end - start, 1))}" height="16"'
+            title = escape(line_of(event))
+            marks.append(
+                f'<rect {box} fill="{COLOURS[lane]}" fill-opacity="0.7"><title>{title}</title></rect>'
+            )
+    rows = [(LANE * number + 8, lane) for number, lane in enumerate(LANES)]
+    body.append(charts.chart("events", "", "".join(marks), LANE * len(LANES), rows, ticks))
+    said = " to ".join(f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" for ms in (first, last))
+    body.append(f"<p>{escape(shown.remark)}</p><p>Times are UTC, as brokers stamped the records: {said}.</p>")
+    title = f"{shown.group} · commits, distance from the logs' ends, rebalances, members"
+    return charts.page(title, "".join(body))
+
+
+def _ticks(first: int, last: int) -> Iterator[charts.Label]:
+    form = "%H:%M:%S" if last - first < DAY_MS else "%m-%d %H:%M"
+    for i in range(6):
+        at = datetime.fromtimestamp((first + (last - first) * i // 5) / 1000, UTC)
+        yield charts.WIDTH * i / 5, at.strftime(form)
 
 
 def _x(ms: int, first: int, last: int) -> float:
-    return round(LEFT + WIDTH * (ms - first) / max(1, last - first), 1)
+    return round(charts.WIDTH * (ms - first) / max(1, last - first), 1)
 
 
-def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int, int], gaps: bool) -> str:
-    """Return steps from point to point; with `gaps` down to zero where a span has no point."""
-    base, most = top + HEIGHT, max((count for _, count in points), default=0)
+def _curve(name: str, caption: str, points: Points, shown: Timeline, ticks: Sequence[charts.Label]) -> str:
+    """Return steps from point to point; commits go down to zero where a span has no point."""
     if not points:
-        return f'<text x="{LEFT}" y="{base - HEIGHT // 2}">no {unit}</text>'
-    parts = [f"M{_x(points[0][0], *bounds)},{base}"]
-    ends = [at for at, _ in points[1:]] + [min(points[-1][0] + span_ms, bounds[1])]
+        return f"<p>no {name}</p>\n"
+    rate, bounds, most = points is shown.rates, shown.bounds, max(count for _, count in points)
+    parts = [f"M{_x(points[0][0], *bounds)},{HEIGHT}"]
+    ends = [at for at, _ in points[1:]] + [min(points[-1][0] + shown.span_ms, bounds[1])]
     for (start, count), following in zip(points, ends, strict=True):
-        y = round(base - (HEIGHT - 20) * count / max(1, most), 1)
+        y = round(HEIGHT - (HEIGHT - TOP) * count / max(1, most), 1)
         parts.append(f"L{_x(start, *bounds)},{y}")
-        end = min(following, start + span_ms) if gaps else following
+        end = min(following, start + shown.span_ms) if rate else following
         parts.append(f"L{_x(end, *bounds)},{y}")
         if end < following or following == ends[-1] and start == points[-1][0]:
-            parts.append(f"V{base}H{_x(following, *bounds)}")
-    line = f'<path d="{"".join(parts)}" fill="#bfdbfe" stroke="#2563eb" stroke-width="1"/>'
-    label = f'<text x="{LEFT - 6}" y="{top + 24}" text-anchor="end">{most}</text>'
-    return f'{line}{label}<text x="{LEFT - 6}" y="{top + 40}" text-anchor="end">{unit}</text>'
+            parts.append(f"V{HEIGHT}H{_x(following, *bounds)}")
+    rows = ((TOP, f"{most:,}" if rate else f"at most {most:,}"), (HEIGHT, "0"))
+    return charts.chart(name, caption, f'<path d="{"".join(parts)}"/>', HEIGHT, rows, ticks)

@@ -75,7 +75,7 @@ class Timeline:
         when = datetime.fromtimestamp(self.ends_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         if not self.behind:
             return f"no partition of the group had a log at {when}"
-        text = f"records from each commit to the end of its log at {when}: the lag was at most that"
+        text = f"upper bound of the lag: records from each commit to the end of its log at {when}"
         if (age := self.ends_ms - self.read_ms) >= 1000 and self.read_ms >= 0:
             text += f"; the tables know no commit of the last {duration_text(age)} before it"
         return text

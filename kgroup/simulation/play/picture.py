@@ -1,17 +1,18 @@
 """A plan's results as one HTML page: a table, and for each kind the partitions read over time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
+from kgroup import charts
 from kgroup.simulation.play.planning import PUSH, PlanResult
 
-WIDTH, HEIGHT = 900, 120
+HEIGHT, TOP = 120, 4
 MOST_POINTS = 900
+STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 _STYLE = (
-    "body{font:15px sans-serif;margin:2em;max-width:60em;color:#222}"
-    "table{border-collapse:collapse}td,th{padding:.3em .8em;text-align:right;border-bottom:1px solid #ddd}"
-    "td:first-child,th:first-child{text-align:left}svg{background:#f6f6f6;width:100%;height:auto}"
-    "h2{font-size:1em;margin:1.5em 0 .3em}p{color:#666;margin:.2em 0}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px}"
+    "td,th{padding:.3em .8em .3em 0;text-align:right;vertical-align:top;border-bottom:1px solid var(--line)}"
+    "td:first-child,th:first-child{text-align:left}"
 )
 _COLUMNS = (
     ("rebalances", "rebalances"),
@@ -27,22 +28,7 @@ _COLUMNS = (
 def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
     """Return the page; it loads nothing from elsewhere."""
     longest_ms = max((1, *(result.simulated_ms for result in results)))
-    pictures = []
-    for result in results:
-        # A limited number of points; where some are omitted the lowest stays, so that no gap is lost.
-        size = -(-len(result.history) // MOST_POINTS) or 1
-        chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
-        path: list[str] = []
-        for at_ms, read in (min(chunk, key=lambda point: point[1]) for chunk in chunks):
-            x = at_ms * WIDTH / longest_ms
-            y = HEIGHT - read * (HEIGHT - 4) / max(result.partitions, 1)
-            path.append(f"{'H' if path else 'M'}{x:.1f}" + (f"V{y:.1f}" if path else f" {y:.1f}"))
-        pictures.append(
-            f"<h2>{name_of(result)}</h2><p>partitions read, 0 to {result.partitions}, over "
-            f"{result.simulated_ms / 1000:.0f} s</p>\n"
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path d="{"".join(path)}" fill="none" '
-            f'stroke="#27c" stroke-width="1.5"/></svg>'
-        )
+    drawn = "".join(_chart(result, longest_ms) for result in results)
     head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
     rows = "".join(
         f"<tr><td>{name_of(result)}</td>"
@@ -50,12 +36,33 @@ def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
         + "</tr>\n"
         for result in results
     )
-    drawn = "\n".join(pictures)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>\n"
-        f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>\n{drawn}\n</body></html>\n"
+    body = (
+        f'<p>{escape(summary)}</p>\n<div class="wide" tabindex="0" role="region" aria-label="costs">'
+        f"<table><tr><th>group</th>{head}</tr>\n{rows}</table></div>\n{drawn}"
     )
+    return charts.page(title, body, _STYLE)
+
+
+def _chart(result: PlanResult, longest_ms: int) -> str:
+    # A limited number of points; where some are omitted the lowest stays, so that no gap is lost.
+    size = -(-len(result.history) // MOST_POINTS) or 1
+    chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
+    path: list[str] = []
+    for at_ms, read in (min(chunk, key=lambda point: point[1]) for chunk in chunks):
+        x = at_ms * charts.WIDTH / longest_ms
+        y = HEIGHT - read * (HEIGHT - TOP) / max(result.partitions, 1)
+        path.append(f"{'H' if path else 'M'}{x:.1f}" + (f"V{y:.1f}" if path else f" {y:.1f}"))
+    rows = ((TOP, str(result.partitions)), (HEIGHT, "0"))
+    curve = f'<path d="{"".join(path)}" style="fill:none"/>'
+    caption = "partitions read, over simulated time"
+    return charts.chart(name_of(result), caption, curve, HEIGHT, rows, _ticks(longest_ms))
+
+
+def _ticks(longest_ms: int) -> Iterator[charts.Label]:
+    """Yield round times, six at most."""
+    step = next((step for step in STEPS_S if longest_ms <= 6000 * step), longest_ms // 5000)
+    for at in range(0, longest_ms // 1000 + 1, step):
+        yield at * 1000 * charts.WIDTH / longest_ms, f"{at // 60} min" if step >= 60 else f"{at} s"
 
 
 def name_of(result: PlanResult) -> str:

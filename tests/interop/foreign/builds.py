@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 from tests.kafka_release.releases import LAST
 
-from ..toolchain import built, copy_jars, go_driver, locked, missing, run
+from ..toolchain import built, copy_jars, go_driver, locked, missing, npm, run
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = (LAST["2.3"], LAST["4.0"])
@@ -57,7 +56,7 @@ def js_driver() -> Path:
     folder = HERE / "js"
     sources = [folder / "package.json", *sorted(folder.glob("*.js"))]
     with locked():
-        return built("foreign-js", sources, lambda to: _npm(sources, to)) / "driver.js"
+        return built("foreign-js", sources, lambda to: npm(sources, to)) / "driver.js"
 
 
 def _client_jars(version: str) -> Path:
@@ -71,12 +70,6 @@ def _client_jars(version: str) -> Path:
 def _javac(jars: Path, sources: list[Path], to: Path) -> None:
     lint = "-Xlint:all,-processing,-path,-serial"
     run(["javac", "--release", "17", lint, "-cp", f"{jars}/*", "-d", str(to), *map(str, sources)], to)
-
-
-def _npm(sources: list[Path], to: Path) -> None:
-    for source in sources:
-        shutil.copy(source, to)
-    run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], to)
 
 
 def main() -> str | None:
