@@ -191,6 +191,11 @@ dist: setup ## Build an sdist, a plain wheel and one compiled for this Python an
 	else cp build/wheels/*.whl dist; fi
 	@ls dist
 
+# A folder, a single file and a Debian package, for this machine's glibc and newer ones.
+.PHONY: standalone
+standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/standalone: a folder, one file, a .deb
+	@$(BIN)/python release/standalone/build.py
+
 .PHONY: dist-test
 dist-test: dist ## Install each of them where there is no checkout and no compiler, and use it there
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
