@@ -12,10 +12,12 @@ from confluent_kafka.admin import AdminClient
 GROUP, TOPIC = "shipping", "orders"
 
 
-def verdict(kgroup: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = os.environ) -> str:
+def verdict(
+    kgroup: Sequence[str | Path], cwd: Path, data: str = "./stuck", env: Mapping[str, str] = os.environ
+) -> str:
     """Return what `doctor` of that kgroup says of a stuck group in a cluster that the same kgroup serves."""
     how = {"cwd": cwd, "env": env, "text": True}
-    serve = [*kgroup, "serve", "--local", "./stuck", "--port", "0"]
+    serve = [*kgroup, "serve", "--local", data, "--port", "0"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, **how) as server:
         try:
             assert server.stdout is not None
@@ -28,7 +30,7 @@ def verdict(kgroup: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = os
                 doctor = [*kgroup, "doctor", GROUP, "--patience", "1s", "-b", at]
                 done = subprocess.run(doctor, capture_output=True, check=False, **how)
         finally:
-            server.terminate()
+            server.kill()  # what enters a root passes on no other signal
     assert done.returncode == 8, f"doctor ended with {done.returncode}: {done.stderr}"
     return done.stdout
 
