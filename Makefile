@@ -7,6 +7,7 @@ STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
 KERBEROS := $(VENV)/.kerberos
 LOOPS := $(VENV)/.loops
+DEMO := $(VENV)/.demo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
 SEED ?= 0
@@ -28,10 +29,13 @@ help: ## Show what there is to run
 .PHONY: setup
 setup: $(STAMP) $(LOOPS) ## Make .venv with kgroup, its extras and the development tools
 
-$(STAMP): pyproject.toml requirements.lock
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kgroup needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(STAMP): $(VENV)/.made pyproject.toml requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(PIP) '.[dev]'
 	@touch $@
@@ -51,9 +55,14 @@ $(SPARK): $(STAMP)
 	$(PIP) '.[spark,sql,connect,plot,notebook]'
 	@touch $@
 
+# A first look waits for no development tools; after `make setup` everything is there.
 .PHONY: demo
-demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## A tour: embedded cluster, real consumers, a bounce, a removal
 	$(BIN)/kgroup demo
+
+$(DEMO): $(VENV)/.made pyproject.toml requirements.lock
+	$(PIP) '.[demo]'
+	@touch $@
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python

@@ -142,15 +142,17 @@ def test_pages_and_loops_are_in_it(tmp_path: Path) -> None:
 
 def test_processes_decode_in_it() -> None:
     """multiprocessing starts `sys.executable`, which is no Python here."""
-    log = str(ROOT / "tests" / "data" / "incidents" / "crashed-static-member")
+    log = ROOT / "tests" / "data" / "incidents" / "crashed-static-member"
+    command = ("replay-log", "--files", str(log), "-o", "json")
     code = (
-        "import sys, kgroup.history.parallel as several, kgroup.history.replay as replay\n"
+        "import sys, multiprocessing.forkserver as server\n"
+        "import kgroup.history.parallel as several, kgroup.history.replay as replay\n"
         "several.MIN_BYTES = replay.MIN_PARALLEL_BYTES = 1\n"
         "from kgroup.cli.frame.tree import run\n"
-        "sys.exit(run(sys.argv[1:]))"
+        "code = run(sys.argv[1:])\n"
+        "sys.exit(code if server._forkserver._forkserver_pid else 'no process was started')"
     )
-    told = json.loads(inside(code, "replay-log", "--files", log, "--jobs", "2", "-o", "json"))
-    assert told == json.loads(checkout("replay-log", "--files", log, "-o", "json"))
+    assert json.loads(inside(code, *command)) == json.loads(checkout(*command))
 
 
 def test_other_programs_find_their_own_libraries() -> None:
@@ -160,26 +162,22 @@ def test_other_programs_find_their_own_libraries() -> None:
     assert "LD_LIBRARY_PATH" not in inside("import subprocess; subprocess.run('/usr/bin/env')")
 
 
-def test_events_are_posted(tmp_path: Path) -> None:
-    posts: list[bytes] = []
+def test_it_speaks_http() -> None:
+    asked: list[str] = []
 
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posts.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(204)
-            self.end_headers()
+    class Rest(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
 
         def log_message(self, *_: object) -> None: ...
 
-    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
+    with HTTPServer(("127.0.0.1", 0), Rest) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            data = ("--local", str(tmp_path / "data"))
-            run("cluster", "create-topic", "orders", "--partitions", "1", *data, home=str(tmp_path))
-            url = f"http://127.0.0.1:{server.server_port}/"
-            run("watch", "orders", "--events", "--notify", url, "--stop-after", "1s", *data, home=str(tmp_path))
+            run("list", "--rest", f"http://127.0.0.1:{server.server_port}", code=3)
         finally:
             server.shutdown()
             thread.join()
-    assert posts
+    assert asked[0].startswith("/v3")
