@@ -6,9 +6,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
 KERBEROS := $(VENV)/.kerberos
+RELEASE := $(VENV)/.release
 LOOPS := $(VENV)/.loops
 WEB := $(VENV)/.site
+DEMO := $(VENV)/.demo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
+PLAIN := "not interop and not spark and not hadoop and not release and not browser"
 SEEDS ?= 1000
 SEED ?= 0
 PLACES ?= 40
@@ -29,10 +32,13 @@ help: ## Show what there is to run
 .PHONY: setup
 setup: $(STAMP) $(LOOPS) ## Make .venv with kgroup, its extras and the development tools
 
-$(STAMP): pyproject.toml requirements.lock
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kgroup needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(STAMP): $(VENV)/.made pyproject.toml requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(PIP) '.[dev]'
 	@touch $@
@@ -52,19 +58,27 @@ $(SPARK): $(STAMP)
 	$(PIP) '.[spark,sql,connect,plot,notebook]'
 	@touch $@
 
+$(RELEASE): $(STAMP)
+	$(PIP) '.[release]'
+	@touch $@
+
+# A first look waits for no development tools; after `make setup` everything is there.
 .PHONY: demo
-demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## A tour: embedded cluster, real consumers, a bounce, a removal
 	$(BIN)/kgroup demo
+
+$(DEMO): $(VENV)/.made pyproject.toml requirements.lock
+	$(PIP) '.[demo]'
+	@touch $@
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release and not browser"
+	$(BIN)/pytest -q -n 2 -m $(PLAIN)
 
 # What only POSIX has is hidden from kgroup (tests/windows/hidden).
 .PHONY: test-portable
 test-portable: setup ## The same tests as on Windows, as far as another system can play it: what it leaves out is printed
-	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -q -n 2 -rs \
-	  -m "not interop and not spark and not hadoop and not release"
+	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -q -n 2 -rs -m $(PLAIN)
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers
@@ -189,20 +203,55 @@ hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 
 	@$(BIN)/python -m tests.hadoop.minicluster
 	$(BIN)/pytest -q -m hadoop tests/hadoop
 
-.PHONY: dist
-dist: setup ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/
-	@rm -rf dist build/wheels && mkdir -p build
-	$(BIN)/python -m build --sdist --outdir dist . >build/dist.log
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist dist/kgroup-*.tar.gz
-	KGROUP_COMPILE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock -w build/wheels dist/kgroup-*.tar.gz
-	@if [ "$$(uname -s)" = Linux ]; then \
-	  PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
+# The same commit gives the same bytes, in any folder and under any account.
+dist plain: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+WHEEL := $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock
+.PHONY: dist plain
+plain: $(RELEASE)
+	@rm -rf dist && mkdir -p build
+	umask 022 && PIP_BUILD_CONSTRAINT=requirements.lock $(BIN)/python -m build --sdist --outdir dist . >build/dist.log
+	umask 022 && $(WHEEL) -w dist dist/kgroup-*.tar.gz
+dist: plain ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/; check them
+	@rm -rf build/wheels
+	umask 022 && KGROUP_COMPILE=1 $(WHEEL) -w build/wheels dist/kgroup-*.tar.gz
+	@if [ "$$(uname -s)" = Linux ]; then umask 022; \
+	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
 	else cp build/wheels/*.whl dist; fi
-	@ls dist
+	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
+
+# What an operator's kgroup carries: that of which the standalone is built.
+OPERATOR = $(shell sed -n 's/^standalone = \["\([^"]*\)".*/\1/p' pyproject.toml)
+CARRIED := build/carried
+.PHONY: sbom
+sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
+	@rm -rf $(CARRIED) && $(PYTHON) -m venv --without-pip $(CARRIED)
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps --find-links dist --only-binary :all: kgroup
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock '$(OPERATOR)'
+	$(BIN)/python release/carried.py $(CARRIED) $$(echo dist/kgroup-*.tar.gz | sed 's/.tar.gz$$//')
+
+# A folder, a single file and a Debian package, for this machine's glibc and newer ones.
+.PHONY: standalone
+standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/standalone: a folder, one file, a .deb
+	@$(BIN)/python release/standalone/build.py
 
 .PHONY: dist-test
-dist-test: dist ## Install each of them where there is no checkout and no compiler, and use it there
+dist-test: dist sbom ## Install each of them where there is no checkout and no compiler, and use it there
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
+
+.PHONY: reproduce
+reproduce: export KGROUP_REPRODUCE = full
+reproduce: dist ## Build everything once more, in another folder and as another account would: are the bytes equal?
+	$(BIN)/pytest -q -m release tests/release/test_reproducible.py
+
+# What the environment says uploads nothing.
+TO = $(if $(filter command,$(origin UPLOAD)),$(UPLOAD))
+.PHONY: release upload
+release: $(RELEASE) ## Version, changelog, commit, dist/, tag: make release VERSION=0.2.0, uploaded where told: UPLOAD=URL
+	@$(BIN)/python -m release $(or $(VERSION),--help) $(if $(TO),--upload $(TO))
+
+upload: $(RELEASE)
+	@$(if $(TO),,echo "error: where to? make upload UPLOAD=URL" >&2; exit 1;) \
+	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --repository-url $(TO) $(ARGS) dist/*.tar.gz dist/*.whl
 
 .PHONY: bench
 bench: setup spark ## Ratios against peers; see docs/performance.md
