@@ -35,7 +35,7 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(STAMP): $(VENV)/.made pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock | $(VENV)/.made
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(PIP) '.[dev]'
 	@touch $@
@@ -60,7 +60,7 @@ $(SPARK): $(STAMP)
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## A tour: embedded cluster, real consumers, a bounce, a removal
 	$(BIN)/kgroup demo
 
-$(DEMO): $(VENV)/.made pyproject.toml requirements.lock
+$(DEMO): pyproject.toml requirements.lock | $(VENV)/.made
 	$(PIP) '.[demo]'
 	@touch $@
 

