@@ -207,7 +207,12 @@ standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/stand
 
 .PHONY: dist-test
 dist-test: dist ## Install each of them where there is no checkout and no compiler, and use it there
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
+
+# As root: it installs the package into a root of its own.
+.PHONY: standalone-test
+standalone-test: standalone ## Use the program without Python, and its package in a root without Python
+	$(BIN)/pytest -q -m release tests/release/test_standalone.py
 
 .PHONY: bench
 bench: setup spark ## Ratios against peers; see docs/performance.md

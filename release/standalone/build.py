@@ -1,4 +1,4 @@
-"""Build kgroup without Python into dist/standalone: a folder, a single file of it and a Debian package (decision 71)."""
+"""Build kgroup without Python into dist/standalone: a folder, one file, a Debian package (decision 71)."""
 
 import gzip
 import hashlib
@@ -27,9 +27,7 @@ PLACES = {
 }
 """Where Debian's man and shells look below /usr, by the place below a prefix."""
 
-SUMMARY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "description"
-].rstrip(".")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONTROL = """\
 Package: kgroup
 Version: {version}
@@ -137,7 +135,7 @@ def debian(folder: Path, version: str, glibc: str) -> Path:
         "version": re.sub(r"(a|b|rc|\.dev)(?=\d)", r"~\1", version),
         "size": size,
         "glibc": glibc,
-        "summary": SUMMARY,
+        "summary": PROJECT["description"].rstrip("."),
     }
     (root / "DEBIAN/control").write_text(CONTROL.format(**facts), encoding="utf-8")
     run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, TARGET)
