@@ -38,7 +38,7 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(STAMP): $(VENV)/.made pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock | $(VENV)/.made
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(PIP) '.[dev]'
 	@touch $@
@@ -67,7 +67,7 @@ $(RELEASE): $(STAMP)
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## A tour: embedded cluster, real consumers, a bounce, a removal
 	$(BIN)/kgroup demo
 
-$(DEMO): $(VENV)/.made pyproject.toml requirements.lock
+$(DEMO): pyproject.toml requirements.lock | $(VENV)/.made
 	$(PIP) '.[demo]'
 	@touch $@
 
@@ -236,7 +236,12 @@ standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/stand
 
 .PHONY: dist-test
 dist-test: dist sbom ## Install each of them where there is no checkout and no compiler, and use it there
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
+
+# As root: it installs the package into a root of its own.
+.PHONY: standalone-test
+standalone-test: standalone ## Use the program without Python, and its package in a root without Python
+	$(BIN)/pytest -q -m release tests/release/test_standalone.py
 
 .PHONY: reproduce
 reproduce: export KGROUP_REPRODUCE = full

@@ -1,11 +1,13 @@
-"""Build kgroup without Python into dist/standalone: a folder, a single file of it and a Debian package (decision 71)."""
+"""Build kgroup without Python into dist/standalone: a folder, one file, a Debian package (decision 71)."""
 
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,11 +27,12 @@ PLACES = {
 }
 """Where Debian's man and shells look below /usr, by the place below a prefix."""
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONTROL = """\
 Package: kgroup
 Version: {version}
 Architecture: amd64
-Maintainer: {author}
+Maintainer: the authors of kgroup <unknown@localhost>
 Installed-Size: {size}
 Depends: libc6 (>= {glibc})
 Section: admin
@@ -49,7 +52,7 @@ def main() -> None:
     folder = frozen(home)
     glibc = max(glibcs(folder), key=lambda each: [int(part) for part in each.split(".")])
     single = single_file(folder, f"kgroup-{version}-linux-x86_64")
-    package = debian(folder, home, version, glibc)
+    package = debian(folder, version, glibc)
     for made in (folder, single, package):
         size = sum(file.lstat().st_size for file in [made, *made.rglob("*")])
         print(f"{made.relative_to(ROOT)}: {size / 1e6:.0f} MB")
@@ -60,8 +63,9 @@ def environment(wheel: Path) -> Path:
     """Return a new virtual environment with the wheel, what the program carries, and what builds it."""
     home = WORK / "venv"
     run(sys.executable, "-m", "venv", "--clear", home)
-    quiet = ("--quiet", "--disable-pip-version-check", "-c", ROOT / "requirements.lock")
-    run(home / "bin/pip", "install", *quiet, f"{wheel}[standalone]")
+    # PyInstaller compiles what it takes.
+    how = ("--quiet", "--disable-pip-version-check", "--no-compile", "-c", ROOT / "requirements.lock")
+    run(home / "bin/pip", "install", *how, f"{wheel}[standalone]")
     return home
 
 
@@ -107,7 +111,7 @@ def single_file(folder: Path, name: str) -> Path:
     return single
 
 
-def debian(folder: Path, home: Path, version: str, glibc: str) -> Path:
+def debian(folder: Path, version: str, glibc: str) -> Path:
     """Return the folder as a Debian package."""
     root = WORK / "deb"
     shutil.rmtree(root, ignore_errors=True)
@@ -124,22 +128,23 @@ def debian(folder: Path, home: Path, version: str, glibc: str) -> Path:
         page.unlink()
     (root / "usr/share/doc/kgroup").mkdir(parents=True)
     (program / "LICENSE").rename(root / "usr/share/doc/kgroup/copyright")
-    told = subprocess.run(
-        [home / "bin/python", "-c", "from importlib.metadata import metadata as m; print(m('kgroup')['summary'])"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()
     size = sum(path.lstat().st_size for path in root.rglob("*")) // 1024
     (root / "DEBIAN").mkdir()
-    facts = {"version": version, "size": size, "glibc": glibc, "summary": told.rstrip(".")}
-    author = subprocess.run(["git", "log", "-1", "--format=%an <%ae>"], cwd=ROOT, capture_output=True, text=True)
-    facts["author"] = author.stdout.strip() or "unknown <unknown@localhost>"
+    # A candidate comes before its release.
+    facts = {
+        "version": re.sub(r"(a|b|rc|\.dev)(?=\d)", r"~\1", version),
+        "size": size,
+        "glibc": glibc,
+        "summary": PROJECT["description"].rstrip("."),
+    }
     (root / "DEBIAN/control").write_text(CONTROL.format(**facts), encoding="utf-8")
     run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, TARGET)
-    return TARGET / f"kgroup_{version}_amd64.deb"
+    (package,) = TARGET.glob("kgroup_*_amd64.deb")
+    return package
 
 
 def run(*command: str | Path) -> None:
-    """Run a command; end with its code if it fails."""
+    """Run a command; end with its code if it fails. Builds of the same sources are to be the same."""
     reproducible = {"SOURCE_DATE_EPOCH": "0", "PYTHONHASHSEED": "0"}
     done = subprocess.run(command, env={**os.environ, **reproducible}, stdout=sys.stderr)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""Start of the program without Python; also where kgroup starts Python, since `sys.executable` is this program."""
+"""Start of the program without Python, and of kgroup's own processes: it is their `sys.executable`."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ OTHERS = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Certificates that a machine trusts. OpenSSL looks only where the machine that built it has them: Debian's place."""
+"""A machine's trusted certificates; OpenSSL looks where the machine that built it has them, Debian."""
 
 
 def start() -> None:
@@ -31,7 +31,7 @@ def start() -> None:
             sys.argv = ["-c", *typed[at + 2 :]]
             exec(typed[at + 1], {})
             return
-    # A shell passes the name that was typed, which is no path; and the single file is elsewhere than its program.
+    # A shell passes the name that was typed, which is no path; the single file is elsewhere than its program.
     typed[0] = os.environ.pop("KGROUP_TYPED", sys.executable)
 
     from kgroup.cli.app import main

@@ -1,4 +1,4 @@
-"""A root file system without Python: this machine's glibc, shell and dpkg, or Debian's smallest by debootstrap."""
+"""A root without Python: this machine's glibc, shell and dpkg, or Debian's smallest by debootstrap."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""From nothing to a verdict: an installed kgroup serves a cluster, a group gets stuck in it, doctor names the cause."""
+"""An installed kgroup serves a cluster, a group gets stuck in it, and doctor names the cause."""
 
 import os
 import subprocess
