@@ -78,7 +78,7 @@ test: setup ## All tests that need nothing but Python
 # What only POSIX has is hidden from kgroup (tests/windows/hidden).
 .PHONY: test-portable
 test-portable: setup ## The same tests as on Windows, as far as another system can play it: what it leaves out is printed
-	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -q -n 2 -rs -m $(PLAIN)
+	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -n 2 -rs -m $(PLAIN)
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers

@@ -123,4 +123,7 @@ def _checkout(found: Distribution) -> Path | None:
 def _word(text: str) -> str:
     import shlex
 
-    return f'"{text}"' if os.name == "nt" else shlex.quote(text)
+    if os.name != "nt":
+        return shlex.quote(text)
+    # cmd and PowerShell both read it; PowerShell runs no quoted path.
+    return text if re.fullmatch(r"[\w.:/\\~-]+", text) else f'"{text}"'

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from hypothesis import settings
 
 import kgroup
 from tests.s3 import S3Server, s3_server
-from tests.windows.left_out import IS_WINDOWS, reason
+from tests.windows.left_out import IS_WINDOWS, LEFT_OUT, reason
 
 settings.register_profile("kgroup", deadline=None)
 settings.load_profile("kgroup")
+collect_ignore = [
+    test.removeprefix("tests/") for test in LEFT_OUT if "::" not in test and sys.platform == "win32"
+]
 OPEN = Path("/proc/self/fd")
 FILES_LEFT = 100
 """More than what fixtures of the whole session may have opened meanwhile."""
@@ -32,6 +36,11 @@ def pytest_configure() -> None:
     """A shell that runs us in the background has us ignore Ctrl-C, and the processes under test with us."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header() -> list[str]:
+    """Name what is left out, and why."""
+    return [f"left out on Windows: {test}: {why}" for test, why in LEFT_OUT.items() if IS_WINDOWS]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

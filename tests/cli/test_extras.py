@@ -5,6 +5,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -147,6 +148,12 @@ def test_a_checkout_is_installed_with_the_extra(place: Place) -> None:
     assert extra_hint("demo") == f"install the extra demo: {pip} install -e '/src/my kgroup[demo]'"
     place.came_from("file:///dist/kgroup-0.1.0-py3-none-any.whl", archive_info={})
     assert extra_hint("demo") == f"install the extra demo: {pip} install 'confluent-kafka>=2.4'"
+
+
+def test_windows_has_quotes_of_its_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgroup.extras.os", SimpleNamespace(name="nt"))
+    (place.prefix / "bin" / "pip.exe").touch()
+    assert install_command("a", "b>=2") == f'{place.prefix}/bin/pip.exe install a "b>=2"'
 
 
 def test_a_standalone_has_no_extras_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

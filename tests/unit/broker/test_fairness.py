@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import socket
 import struct
@@ -215,6 +214,8 @@ def test_an_answer_that_has_no_encoding_is_refused_in_one_line(caplog: pytest.Lo
 @pytest.fixture
 def narrow(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
     """A server that may open 128 files, its port, and where it logs."""
+    import resource
+
     said = tmp_path / "stderr"
     with said.open("w") as stderr:
         started = subprocess.Popen(
