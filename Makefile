@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
 KERBEROS := $(VENV)/.kerberos
+RELEASE := $(VENV)/.release
 LOOPS := $(VENV)/.loops
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
@@ -53,6 +54,10 @@ spark: $(SPARK) ## Add PySpark, its client of Spark Connect, a Java for machines
 
 $(SPARK): $(STAMP)
 	$(PIP) '.[spark,sql,connect,plot,notebook]'
+	@touch $@
+
+$(RELEASE): $(STAMP)
+	$(PIP) '.[release]'
 	@touch $@
 
 # A first look waits for no development tools; after `make setup` everything is there.
@@ -189,16 +194,21 @@ hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 
 	@$(BIN)/python -m tests.hadoop.minicluster
 	$(BIN)/pytest -q -m hadoop tests/hadoop
 
-.PHONY: dist
-dist: setup ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/
-	@rm -rf dist build/wheels && mkdir -p build
-	$(BIN)/python -m build --sdist --outdir dist . >build/dist.log
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist dist/kgroup-*.tar.gz
-	KGROUP_COMPILE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock -w build/wheels dist/kgroup-*.tar.gz
-	@if [ "$$(uname -s)" = Linux ]; then \
-	  PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
+# The same commit gives the same bytes, in any folder and under any account.
+dist plain: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+WHEEL := $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock
+.PHONY: dist plain
+plain: $(RELEASE)
+	@rm -rf dist && mkdir -p build
+	umask 022 && PIP_BUILD_CONSTRAINT=requirements.lock $(BIN)/python -m build --sdist --outdir dist . >build/dist.log
+	umask 022 && $(WHEEL) -w dist dist/kgroup-*.tar.gz
+dist: plain ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/; check them
+	@rm -rf build/wheels
+	umask 022 && KGROUP_COMPILE=1 $(WHEEL) -w build/wheels dist/kgroup-*.tar.gz
+	@if [ "$$(uname -s)" = Linux ]; then umask 022; \
+	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
 	else cp build/wheels/*.whl dist; fi
-	@ls dist
+	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
 
 # A folder, a single file and a Debian package, for this machine's glibc and newer ones.
 .PHONY: standalone

@@ -19,7 +19,8 @@ def compiled() -> list[object]:
     from mypyc.build import mypycify
 
     target = os.path.join("build", "mypyc")
-    return list(mypycify(LOOPS, group_name="kgroup.history.loops", target_dir=target))
+    # Symbols for a debugger hold the folder they were built in.
+    return list(mypycify(LOOPS, group_name="kgroup.history.loops", target_dir=target, debug_level="0"))
 
 
 setup(ext_modules=compiled())
