@@ -210,19 +210,42 @@ dist: plain ## Build an sdist, a plain wheel and one compiled for this Python an
 	else cp build/wheels/*.whl dist; fi
 	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
 
+# What an operator's kgroup carries; the standalone carries the same.
+OPERATOR := http,oauth,aws,storage
+CARRIED := build/carried
+.PHONY: sbom
+sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
+	@rm -rf $(CARRIED) && $(PYTHON) -m venv --without-pip $(CARRIED)
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps --find-links dist --only-binary :all: kgroup
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock 'kgroup[$(OPERATOR)]'
+	$(BIN)/python release/carried.py $(CARRIED) $$(echo dist/kgroup-*.tar.gz | sed 's/.tar.gz$$//')
+
 # A folder, a single file and a Debian package, for this machine's glibc and newer ones.
 .PHONY: standalone
 standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/standalone: a folder, one file, a .deb
 	@$(BIN)/python release/standalone/build.py
 
 .PHONY: dist-test
-dist-test: dist ## Install each of them where there is no checkout and no compiler, and use it there
+dist-test: dist sbom ## Install each of them where there is no checkout and no compiler, and use it there
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
 
 # As root: it installs the package into a root of its own.
 .PHONY: standalone-test
 standalone-test: standalone ## Use the program without Python, and its package in a root without Python
 	$(BIN)/pytest -q -m release tests/release/test_standalone.py
+
+.PHONY: reproduce
+reproduce: export KGROUP_REPRODUCE = full
+reproduce: dist ## Build everything once more, in another folder and as another account would: are the bytes equal?
+	$(BIN)/pytest -q -m release tests/release/test_reproducible.py
+
+.PHONY: release upload
+release: $(RELEASE) ## Version, changelog, commit, dist/, tag: make release VERSION=0.2.0, uploaded where told: UPLOAD=URL
+	@$(BIN)/python -m release $(or $(VERSION),--help) $(if $(UPLOAD),--upload $(UPLOAD))
+
+upload: $(RELEASE)
+	@$(if $(UPLOAD),,echo "error: where to? make upload UPLOAD=URL" >&2; exit 1;) \
+	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --skip-existing --repository-url $(UPLOAD) dist/*.tar.gz dist/*.whl
 
 .PHONY: bench
 bench: setup spark ## Ratios against peers; see docs/performance.md
