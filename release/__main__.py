@@ -35,9 +35,8 @@ def release(version: str, upload: str | None) -> None:
     changes = CHANGELOG.read_text(encoding="utf-8")
     require_newer(version, changes)
     note = top_entry(changes)
-    STANDS_IN.write_text(
-        re.sub(r'(?m)^__version__ = ".*"$', f'__version__ = "{version}"', STANDS_IN.read_text("utf-8")), "utf-8"
-    )
+    stands = STANDS_IN.read_text("utf-8")
+    STANDS_IN.write_text(re.sub(r'"[^"]+"$', f'"{version}"', stands, flags=re.MULTILINE), "utf-8")
     CHANGELOG.write_text(dated(changes, version), "utf-8")
     # The build takes its time from the commit: whoever builds from the tag gets the same bytes.
     subprocess.run(["git", "commit", "--quiet", "--no-gpg-sign", "-am", f"Release {version}"], check=True)

@@ -34,7 +34,7 @@ COMPILER = "mypy>=2.4,<3"
 
 
 def build_sdist(sdist_directory: str, config_settings: Mapping[str, str] | None = None) -> str:
-    """Write the sdist; setuptools would store the time of the build, its user and the modes of the checkout."""
+    """Write the sdist; setuptools would store the build's time and user, and the modes of the checkout."""
     # setuptools adds what the list of an earlier build names.
     shutil.rmtree("kgroup.egg-info", ignore_errors=True)
     name: str = build_meta.build_sdist(sdist_directory, config_settings)

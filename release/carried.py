@@ -25,7 +25,7 @@ def main(environment: Path, name: str) -> None:
     for component in document["components"]:
         _complete(component, found[component["name"]])
     if unknown := [each["name"] for each in _all(document) if not each.get("licenses")]:
-        sys.exit(f"error: no licence is known of {', '.join(unknown)}: find it, and add it to release/carried.py")
+        sys.exit(f"error: licence unknown: {', '.join(unknown)}; find it, and name it in release/carried.py")
     Path(f"{name}.cdx.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     texts = (_text(component, found[component["name"]]) for component in document["components"])
     Path(f"{name}-licenses.txt").write_text("\n".join(texts), "utf-8")
@@ -60,18 +60,18 @@ def _all(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _text(component: dict[str, Any], distribution: Distribution) -> str:
-    head = f"{component['name']} {component['version']}: {_licence(component)}"
     files = [file for file in distribution.files or () if file.name.upper().startswith(TEXTS)]
     texts = [file.read_text("utf-8").strip() for file in files if ".dist-info" in file.parts[0]]
-    parts = [f"{each['name']} {each['version']}: {_licence(each)}" for each in component.get("components", [])]
-    within = ["Compiled into it:\n" + "\n".join(sorted(parts))] if parts else []
-    return "\n\n".join([f"{'=' * 80}\n{head}", *(texts or ["Its wheel has no text of the licence."]), *within, ""])
+    inside = sorted(_head(part) for part in component.get("components", []))
+    within = ["Compiled into it:\n" + "\n".join(inside)] if inside else []
+    head = f"{'=' * 80}\n{_head(component)}"
+    return "\n\n".join([head, *(texts or ["Its wheel has no text of the licence."]), *within, ""])
 
 
-def _licence(component: dict[str, Any]) -> str:
+def _head(component: dict[str, Any]) -> str:
     named = (each.get("expression") or each["license"].get("id") for each in component["licenses"])
-    told = [name for name in named if name] or [each["license"]["name"] for each in component["licenses"]]
-    return ", ".join(told)
+    said = [name for name in named if name] or [each["license"]["name"] for each in component["licenses"]]
+    return f"{component['name']} {component['version']}: {', '.join(said)}"
 
 
 if __name__ == "__main__":

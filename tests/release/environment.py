@@ -10,6 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
+TOOLS = Path(sys.executable).parent
+# For make, in any checkout: with the tools of this one, as they are.
+WITHOUT_SETUP = (f"VENV={TOOLS.parent}", "-o", str(TOOLS.parent / ".release"))
 KINDS = {"sdist": "*.tar.gz", "plain": "*-py3-none-any.whl", "compiled": "*-cp*.whl"}
 
 
