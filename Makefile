@@ -245,7 +245,7 @@ release: $(RELEASE) ## Version, changelog, commit, dist/, tag: make release VERS
 
 upload: $(RELEASE)
 	@$(if $(UPLOAD),,echo "error: where to? make upload UPLOAD=URL" >&2; exit 1;) \
-	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --skip-existing --repository-url $(UPLOAD) dist/*.tar.gz dist/*.whl
+	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --repository-url $(UPLOAD) $(ARGS) dist/*.tar.gz dist/*.whl
 
 .PHONY: bench
 bench: setup spark ## Ratios against peers; see docs/performance.md
