@@ -210,8 +210,8 @@ dist: plain ## Build an sdist, a plain wheel and one compiled for this Python an
 	else cp build/wheels/*.whl dist; fi
 	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
 
-# What an operator's kgroup carries; the standalone carries the same.
-OPERATOR := http,oauth,aws,storage
+# What an operator's kgroup carries; the standalone is built of the same.
+OPERATOR := aws,demo,oauth,serve,storage,zookeeper
 CARRIED := build/carried
 .PHONY: sbom
 sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)

@@ -77,7 +77,9 @@ def require_newer(version: str, changes: str) -> None:
 
 def top_entry(changes: str) -> str:
     """Return the text below the first heading; ValueError if it is of a release, or says nothing."""
-    top, *older = ENTRY.finditer(changes)
+    top, *older = [*ENTRY.finditer(changes)] or [None]
+    if top is None:
+        raise ValueError(f"{CHANGELOG} has no entry: write what changed under a heading '## [Unreleased]'")
     if not _unreleased(top):
         raise ValueError(
             f"{CHANGELOG} says nothing of this release: its top entry is {top['name']} of {top['when']}; "

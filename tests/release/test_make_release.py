@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ dist sbom:
 upload:
 \techo $(UPLOAD) >dist/uploaded
 """
+CHANGED = "## [Unreleased]\n\n- More.\n\n"
 OLDER = "## [0.1.0] - 2026-01-31\n\n- The first.\n"
 
 
@@ -66,8 +66,10 @@ def test_a_release_is_a_commit_a_tag_a_note_and_what_was_built(heading: str, tmp
     checkout = Checkout(tmp_path, f"{heading}\n\n### Added\n- More.\n\n{OLDER}")
     assert checkout.release("0.2.0") == (0, "")
     assert '__version__ = "0.2.0"\n' in checkout.read("kgroup/version.py")
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
-    assert checkout.read("CHANGELOG.md") == f"# Changelog\n\n## [0.2.0] - {today}\n\n### Added\n- More.\n\n{OLDER}"
+    days = re.findall(r"^## \[0\.2\.0\] - (\d{4}-\d\d-\d\d)$", checkout.read("CHANGELOG.md"), re.MULTILINE)
+    assert checkout.read("CHANGELOG.md") == (
+        f"# Changelog\n\n## [0.2.0] - {days[0]}\n\n### Added\n- More.\n\n{OLDER}"
+    )
     assert checkout.read("dist/kgroup-0.2.0-notes.md") == "### Added\n- More.\n"
     assert checkout.read("dist/dist") == checkout.read("dist/sbom") == checkout.read("kgroup/version.py")
     assert checkout.git("log", "-1", "--format=%s", "v0.2.0") == "Release 0.2.0\n"
@@ -76,7 +78,7 @@ def test_a_release_is_a_commit_a_tag_a_note_and_what_was_built(heading: str, tmp
 
 
 def test_it_uploads_where_it_is_told(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, f"## [Unreleased]\n\n- More.\n\n{OLDER}")
+    checkout = Checkout(tmp_path, CHANGED + OLDER)
     assert checkout.release("0.2.0", "--upload", "https://index.example.com/")[0] == 0
     assert checkout.read("dist/uploaded") == "https://index.example.com/\n"
 
@@ -84,11 +86,15 @@ def test_it_uploads_where_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "changes", "said"),
     [
-        ("0.1.0", "## [Unreleased]\n\n- More.\n\n" + OLDER, "0.1.0 is not newer than 0.1.0, the last release"),
-        ("0.1.0rc1", "## [Unreleased]\n\n- More.\n\n" + OLDER, "0.1.0rc1 is not newer than 0.1.0"),
-        ("0.0.9", "## [Unreleased]\n\n- More.\n\n" + OLDER, "0.0.9 is not newer than 0.1.0"),
-        ("next", "## [Unreleased]\n\n- More.\n", "'next' is no version: write it as 0.2.0"),
-        ("v0.2", "## [Unreleased]\n\n- More.\n", "an index would name v0.2 otherwise: write 0.2"),
+        (
+            "0.1.0",
+            CHANGED + OLDER,
+            "0.1.0 is not newer than 0.1.0, the last release",
+        ),
+        ("0.1.0rc1", CHANGED + OLDER, "0.1.0rc1 is not newer than 0.1.0"),
+        ("0.0.9", CHANGED + OLDER, "0.0.9 is not newer than 0.1.0"),
+        ("next", CHANGED, "'next' is no version: write it as 0.2.0"),
+        ("v0.2", CHANGED, "an index would name v0.2 otherwise: write 0.2"),
         ("0.2.0", "## [Unreleased]\n\n### Added\n\n" + OLDER, "the top entry of CHANGELOG.md"),
         ("0.2.0", OLDER, "CHANGELOG.md says nothing of this release: its top entry is 0.1.0 of 2026-01-31"),
         ("0.2.0", "Nothing yet.\n", "CHANGELOG.md has no entry"),
@@ -103,7 +109,7 @@ def test_it_refuses_in_words(version: str, changes: str, said: str, tmp_path: Pa
 
 
 def test_a_tag_is_a_release_too(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, "## [Unreleased]\n\n- More.\n")
+    checkout = Checkout(tmp_path, CHANGED)
     checkout.git("tag", "--no-sign", "-am", "was", "v0.3.0")
     assert "0.2.0 is not newer than 0.3.0" in checkout.release("0.2.0")[1]
 
@@ -111,7 +117,7 @@ def test_a_tag_is_a_release_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["kgroup/version.py", "kgroup/new.py"])
 def test_it_refuses_a_dirty_tree(name: str, tmp_path: Path) -> None:
     """Files that git does not know would be in the wheel."""
-    checkout = Checkout(tmp_path, "## [Unreleased]\n\n- More.\n")
+    checkout = Checkout(tmp_path, CHANGED)
     checkout.write(name, "# not yet\n")
     code, words = checkout.release("0.2.0")
     assert code == 1 and re.search(rf"changes without a commit.*{re.escape(name)}", words, re.DOTALL)
@@ -119,8 +125,7 @@ def test_it_refuses_a_dirty_tree(name: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_built_leaves_the_checkout_as_it_was(tmp_path: Path) -> None:
-    changes = "## [Unreleased]\n\n- More.\n"
-    checkout = Checkout(tmp_path, changes, MAKEFILE.replace("mkdir", "false && mkdir"))
+    checkout = Checkout(tmp_path, CHANGED, MAKEFILE.replace("mkdir", "false && mkdir"))
     before = checkout.state()
     code, words = checkout.release("0.2.0")
     assert (code, checkout.state()) == (1, before)
@@ -128,7 +133,7 @@ def test_what_cannot_be_built_leaves_the_checkout_as_it_was(tmp_path: Path) -> N
 
 
 def test_an_upload_that_fails_says_how_to_repeat_it(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, "## [Unreleased]\n\n- More.\n", MAKEFILE.replace("echo", "false &&"))
+    checkout = Checkout(tmp_path, CHANGED, MAKEFILE.replace("echo", "false &&"))
     code, words = checkout.release("0.2.0", "--upload", "https://index.example.com/")
     assert code == 1 and "once more: make upload UPLOAD=https://index.example.com/" in words
     assert checkout.git("tag") == "v0.2.0\n"
