@@ -210,14 +210,14 @@ dist: plain ## Build an sdist, a plain wheel and one compiled for this Python an
 	else cp build/wheels/*.whl dist; fi
 	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
 
-# What an operator's kgroup carries; the standalone is built of the same.
-OPERATOR := aws,demo,oauth,serve,storage,zookeeper
+# What an operator's kgroup carries: that of which the standalone is built.
+OPERATOR = $(shell sed -n 's/^standalone = \["\([^"]*\)".*/\1/p' pyproject.toml)
 CARRIED := build/carried
 .PHONY: sbom
 sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
 	@rm -rf $(CARRIED) && $(PYTHON) -m venv --without-pip $(CARRIED)
 	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps --find-links dist --only-binary :all: kgroup
-	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock 'kgroup[$(OPERATOR)]'
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock '$(OPERATOR)'
 	$(BIN)/python release/carried.py $(CARRIED) $$(echo dist/kgroup-*.tar.gz | sed 's/.tar.gz$$//')
 
 # A folder, a single file and a Debian package, for this machine's glibc and newer ones.
@@ -239,13 +239,15 @@ reproduce: export KGROUP_REPRODUCE = full
 reproduce: dist ## Build everything once more, in another folder and as another account would: are the bytes equal?
 	$(BIN)/pytest -q -m release tests/release/test_reproducible.py
 
+# What the environment says uploads nothing.
+TO = $(if $(filter command,$(origin UPLOAD)),$(UPLOAD))
 .PHONY: release upload
 release: $(RELEASE) ## Version, changelog, commit, dist/, tag: make release VERSION=0.2.0, uploaded where told: UPLOAD=URL
-	@$(BIN)/python -m release $(or $(VERSION),--help) $(if $(UPLOAD),--upload $(UPLOAD))
+	@$(BIN)/python -m release $(or $(VERSION),--help) $(if $(TO),--upload $(TO))
 
 upload: $(RELEASE)
-	@$(if $(UPLOAD),,echo "error: where to? make upload UPLOAD=URL" >&2; exit 1;) \
-	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --repository-url $(UPLOAD) $(ARGS) dist/*.tar.gz dist/*.whl
+	@$(if $(TO),,echo "error: where to? make upload UPLOAD=URL" >&2; exit 1;) \
+	  $(BIN)/twine --no-color upload --non-interactive --disable-progress-bar --repository-url $(TO) $(ARGS) dist/*.tar.gz dist/*.whl
 
 .PHONY: bench
 bench: setup spark ## Ratios against peers; see docs/performance.md

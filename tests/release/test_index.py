@@ -20,7 +20,7 @@ from tests.release.stuck import verdict
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(300)]
 # For those who develop kgroup.
-OURS = {"dev", "release", "site"}
+OURS = {"dev", "release", "site", "standalone"}
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
@@ -82,7 +82,7 @@ def test_from_nothing_to_a_verdict(
     else:
         install(here, str(built("plain")))
     assert here.kgroup("--version") == f"kgroup {kgroup.__version__}\n"
-    assert "!! KG112" in verdict([here.bin / "kgroup"], here.cwd, here.variables())
+    assert "!! KG112" in verdict([here.bin / "kgroup"], here.cwd, env=here.variables())
 
 
 @pytest.mark.xdist_group("index")
