@@ -1,5 +1,6 @@
 """`make release`: what it refuses, what it writes, and that it sends nothing unless it is told where to."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.release.environment import ROOT
+from tests.release.environment import ROOT, WITHOUT_SETUP
 
 # What stands in for the builds: they have tests of their own.
 MAKEFILE = """
@@ -137,3 +138,10 @@ def test_an_upload_that_fails_says_how_to_repeat_it(tmp_path: Path) -> None:
     code, words = checkout.release("0.2.0", "--upload", "https://index.example.com/")
     assert code == 1 and "once more: make upload UPLOAD=https://index.example.com/" in words
     assert checkout.git("tag") == "v0.2.0\n"
+
+
+def test_what_the_environment_says_uploads_nothing() -> None:
+    told = os.environ | {"UPLOAD": "https://index.example.com/"}
+    command = ["make", "upload", *WITHOUT_SETUP]
+    done = subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True)
+    assert done.returncode == 2 and "where to? make upload UPLOAD=URL" in done.stderr
