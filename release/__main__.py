@@ -77,9 +77,10 @@ def require_newer(version: str, changes: str) -> None:
 
 def top_entry(changes: str) -> str:
     """Return the text below the first heading; ValueError if it is of a release, or says nothing."""
-    top, *older = [*ENTRY.finditer(changes)] or [None]
-    if top is None:
+    entries = [*ENTRY.finditer(changes)]
+    if not entries:
         raise ValueError(f"{CHANGELOG} has no entry: write what changed under a heading '## [Unreleased]'")
+    top, *older = entries
     if not _unreleased(top):
         raise ValueError(
             f"{CHANGELOG} says nothing of this release: its top entry is {top['name']} of {top['when']}; "

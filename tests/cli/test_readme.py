@@ -76,3 +76,10 @@ def test_where_serve_cannot_start_no_script_waits_for_ever(tmp_path: Path) -> No
 
 def test_the_two_commands_come_first() -> None:
     assert [script.strip() for script in SCRIPTS[:2]] == ["make demo", "make test"]
+
+
+def test_the_tour_waits_for_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    command = ["make", "-n", "demo", f"VENV={tmp_path / 'none'}"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[-1] for line in lines if "pip install" in line] == ["'.[demo]'"]
+    assert not [line for line in lines if "setup.py" in line]
