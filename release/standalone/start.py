@@ -27,7 +27,8 @@ def start() -> None:
         freeze_support()
     elif "-c" in typed[1:-1]:
         at = typed.index("-c")
-        if typed[at + 1].startswith(OURS):
+        # Behind Python's own options, as kgroup starts it: no word of a command line gets here.
+        if typed[at + 1].startswith(OURS) and all(word.startswith("-") for word in typed[1:at]):
             sys.argv = ["-c", *typed[at + 2 :]]
             exec(typed[at + 1], {})
             return
