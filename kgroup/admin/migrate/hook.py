@@ -89,7 +89,9 @@ class Process:
         if self._process.poll() is None:
             if sys.platform == "win32":
                 command = ["taskkill", "/F", "/T", "/PID", str(self._process.pid)]
-                subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                with contextlib.suppress(OSError):
+                    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self._process.kill()
                 return
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL if kill else signal.SIGTERM)
