@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.codes import CODES, ERROR, WARN
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
-from kgroup.admin.diagnose.expected import expected
+from kgroup.admin.diagnose.expected import awaited, expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
@@ -183,6 +183,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     group, view = facts.group, facts.state.view() if facts.state is not None else None
     present = {member.member_id: member.name for member in group.known_members}
     suspects: list[RecordedMember] = []
+    hint = ""
     before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
@@ -209,12 +210,15 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         since = [name for member_id, name in present.items() if member_id not in before]
         if since:
             evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
+    elif group.registration is not None and group.registration.missing:
+        waits = awaited(group.registration)
+        hint = f"start the missing, or {command('member unregister', group.group_id)} takes them off the list"
     else:
         waits = "a member to rejoin; the records that would show which were not seen"
     return _diagnosis(
         "KG112",
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
-        f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
+        hint or f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
         evidence,
     )
 

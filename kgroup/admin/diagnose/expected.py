@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.models import Registration
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
@@ -28,6 +29,14 @@ def expected(facts: Facts) -> Iterator[Expected]:
         )
 
 
+def awaited(registration: Registration) -> str:
+    """Return whom a group waits for before it forms, and for how long at most."""
+    missing = first_of(registration.missing or ())
+    if registration.wait_ms is None:
+        return f"{missing}, registered and missing, for its rebalance timeout at most"
+    return f"{missing}, registered and missing, for at most {registration.wait_ms / 1000:g} s"
+
+
 def _missing(facts: Facts) -> Iterator[Expected]:
     registration = facts.group.registration
     if registration is None or not registration.missing or registration.held or facts.history is None:
@@ -39,12 +48,13 @@ def _missing(facts: Facts) -> Iterator[Expected]:
         bound_ms = max((member.rebalance_timeout_ms for member in members), default=0)
     ends = (Kind.REBALANCE_COMPLETED, Kind.GROUP_EMPTIED)
     changes = [event.timestamp_ms for event in facts.history if event.kind in ends]
-    since: dict[str, int | None] = {}
+    since: dict[str, int] = {}
     for name in registration.missing:
         own = [event.timestamp_ms for event in facts.history if event.instance_id == name]
-        # The group has missed an id that its log never mentions since it last changed.
-        since[name] = max(own or changes, default=None)
-    late = [name for name, at in since.items() if at is None or facts.now_ms - at > bound_ms]
+        # The group has missed an id that its log never mentions since it last changed; before, it may wait.
+        if own or changes:
+            since[name] = max(own or changes)
+    late = [name for name, at in since.items() if facts.now_ms - at > bound_ms]
     if not late:
         return
     setting = (
@@ -59,11 +69,6 @@ def _missing(facts: Facts) -> Iterator[Expected]:
         f"start the missing, or remove them from the list: {drop}",
         (
             waits,
-            *(
-                f"the log says nothing of {name}"
-                if (at := since[name]) is None
-                else f"nothing of {name} since {utc(at)}"
-                for name in late[:SHOWN]
-            ),
+            *(f"nothing of {name} since {utc(since[name])}" for name in late[:SHOWN]),
         ),
     )
