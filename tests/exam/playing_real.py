@@ -352,8 +352,10 @@ class RealGroup(Group):
             return
         if place in self.flying or member.member_id in self.frozen:
             return
-        self.flying.add(place)
         host, _ = self.clients[member.member_id]
+        if host.ended:
+            return
+        self.flying.add(place)
 
         def done(answer: Future[Any]) -> None:
             self.flying.discard(place)

@@ -49,6 +49,12 @@ class Driver:
         self._lock = threading.Lock()
         threading.Thread(target=self._read, daemon=True).start()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more requests: it was closed or killed, or ended by itself."""
+        assert self.process.stdin is not None
+        return self.process.stdin.closed or self.process.poll() is not None
+
     def begin(self, op: str, **arguments: Any) -> Future[Any]:
         """Send a request; the future ends with its result or a DriverError."""
         number, future = next(self._ids), Future[Any]()
