@@ -102,9 +102,9 @@ class Past:
                 self._topic = error
             else:
                 self._by_partition = self._topic.by_partition(self._wanted)
-                far = isinstance(self._cluster.transport, SocketTransport)
+                far = len(self._wanted) >= MANY and isinstance(self._cluster.transport, SocketTransport)
                 # On Windows a process cannot be given its end of a pipe.
-                if far and len(self._wanted) >= MANY and sys.platform != "win32":
+                if far and sys.platform != "win32":
                     from kgroup.admin.diagnose.ahead import Ahead
 
                     self._ahead = Ahead(self._topic, self._by_partition)
