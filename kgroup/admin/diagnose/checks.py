@@ -146,15 +146,12 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
         return
-    age_s = facts.age_ms(started.timestamp_ms) / 1000
-    if age_s < STUCK_ONLINE_S:
-        return
     recorded = facts.state.view().members if facts.state is not None else {}
     # Only records show what a member has to revoke of a deleted topic: brokers omit it.
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
     done = (MemberStatus.STABLE, MemberStatus.WAITING)
     late = [
-        (member, view.name, state)
+        (member, view, state)
         for member, view in now.values()
         # The record of one that has nothing more to give up does not say that it is an epoch behind.
         if (state := view.state if member is None or member.state in done else member.state) not in done
@@ -163,7 +160,14 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if states == {MemberStatus.LEFT}:
         # What it has waits until it is back or its session ends, not for a rebalance timeout: KG103 says so.
         return
-    waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
+    started = (
+        _missed(facts, [view.member_epoch for _, view, state in late if state != MemberStatus.LEFT])
+        or started
+    )
+    age_s = facts.age_ms(started.timestamp_ms) / 1000
+    if age_s < STUCK_ONLINE_S:
+        return
+    waited = [f"{view.name if member is None else name_of(member)} ({state})" for member, view, state in late]
     known = [member for member, _, _ in late if member is not None]
     yield _diagnosis(
         "KG112",
@@ -176,6 +180,13 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
             *facts.clock_words,
         ],
     )
+
+
+def _missed(facts: Facts, epochs: Iterable[int | None]) -> Event | None:
+    """Return the start of the first epoch that one of these members did not confirm; others may follow."""
+    least = min((epoch for epoch in epochs if epoch is not None), default=None)
+    starts = [event for event in facts.history or () if event.kind == Kind.REBALANCE_STARTED]
+    return next((e for e in starts if least is not None and (e.epoch or 0) > least), None)
 
 
 def _stuck_classic(facts: Facts) -> Diagnosis:
