@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NOT_IN_BUILD = "not part of this build; use the wheel"
 _BUILT = {"kerberos": " (its build needs libkrb5-dev or, on Fedora and RHEL, krb5-devel; and a C compiler)"}
 _REQUIRED = re.compile(r"""([^;]+);(.*)\bextra == ["'](\w+)["']""")
-_OWN = re.compile(r"kgroup\[(\w+)\]")
+_OWN = re.compile(r"kgroup\[([\w,]+)\]")
 
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
@@ -103,7 +103,8 @@ def _packages(found: Distribution, extra: str) -> Iterator[str]:
         if needed is None or needed[3] != extra:
             continue
         if own := _OWN.fullmatch(needed[1].strip()):
-            yield from _packages(found, own[1])
+            for name in own[1].split(","):
+                yield from _packages(found, name)
         elif not (needed[2].strip() and sys.platform == "win32"):  # no extra has another marker
             yield needed[1].strip()
 
