@@ -34,7 +34,7 @@ COMBINATIONS = {
     for protocol in ("classic", "consumer")
     if protocol == "classic" or protocol in features
 }
-SAMPLE = tuple(COMBINATIONS) if FULL else ("librdkafka-classic", "franz-go-consumer")
+SAMPLE = tuple(COMBINATIONS) if FULL else ("librdkafka-classic",)
 COMPARED = SAMPLE if "kafka" in ASKED else ()
 """Those that a real Kafka is asked about."""
 Heard = tuple[tuple[str, object], ...]

@@ -27,6 +27,7 @@ from tests.unit.testing.test_play import (
 
 from .conftest import ASKED, require
 from .kafka import RealKafka
+from .sampled import FULL
 
 pytestmark = [
     pytest.mark.interop,
@@ -82,7 +83,7 @@ def killed(kafka: kgroup.api.Kafka, people: People, protocol: str) -> None:
     people.settle()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"] if FULL else ["consumer"])
 def test_what_happened_on_kafka_happens_again(
     protocol: str, kafka: kgroup.api.Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

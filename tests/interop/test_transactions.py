@@ -10,6 +10,7 @@ import pytest
 
 from .conftest import KINDS, SETTINGS, Case
 from .driver import Client, Driver, DriverError, Member, fatal, settle
+from .sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
@@ -185,7 +186,7 @@ def test_session_of_franz_go(case: Case, java_client: Client, clients: Callable[
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS if FULL else ["kgroup"])
 def test_broker_killed_amid_transactions(
     kind: str, tmp_path: Path, drivers: Callable[[str], Driver], java_client: Client
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from .conftest import Case
 from .driver import Client, Member, settle
+from .sampled import in_full
 from .test_rolling_deployments import records
 from .verifying import kgroup
 from .waiting import eventually
@@ -124,7 +125,7 @@ def run(case: Case, waves: str, *more: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)["data"]
 
 
-@pytest.mark.sampled_on("kafka")
+@in_full
 def test_a_group_that_fails_in_the_second_of_three_waves(deployments: Deployments, tmp_path: Path) -> None:
     case = deployments.case
     groups = deployments.fill("a", "b", "c", "d")

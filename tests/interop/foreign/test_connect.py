@@ -65,6 +65,7 @@ def through_files(run: Run, protocol: str, folder: Path) -> None:
     run.tell("listed", [type(run.call("admin.list").get(f"connect-{run.name}-sink{n}")) for n in range(2)])
 
 
+@pytest.mark.skipif(not builds.FULL, reason="a part of `make foreign`")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_two_workers_share_and_take_over(play: Play, tmp_path: Path, protocol: str) -> None:
     def connect(run: Run) -> None:

@@ -199,8 +199,9 @@ def _tool(run: Run, *arguments: str) -> str:
     return tool(main, "--bootstrap-server", run.server.bootstrap, *arguments).stdout
 
 
-SAMPLE = [("classic", JUDGE), ("streams", NEWEST)]
-PLAYED = dict.fromkeys([*SAMPLE, ("streams", JUDGE)] if builds.FULL else SAMPLE)
+PLAYED = {("streams", NEWEST): None}
+if builds.FULL:
+    PLAYED = dict.fromkeys([("classic", JUDGE), *PLAYED, ("streams", JUDGE)])
 """Protocols and releases; what the classic protocol is answered is not new in the newest."""
 
 
