@@ -75,7 +75,7 @@ def test_without_matplotlib(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match="a PNG .* needs matplotlib") as refused:
         picture.write_png(timeline("g", [], [], 60), tmp_path / "x.png")
-    assert "kgroup[plot]" in str(refused.value.hint)
+    assert "matplotlib>=3.10" in str(refused.value.hint)
 
 
 @pytest.mark.spark
