@@ -35,6 +35,11 @@ if sys.platform == "win32":
         finally:
             os.lseek(descriptor, at, os.SEEK_SET)
 
+    def read_at(descriptor: int, size: int, position: int) -> bytes:
+        """Return what a file has from a position on, at most this many bytes."""
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.read(descriptor, size)
+
     def raise_file_limit() -> None:
         """Leave the limit as it is: there is one."""
 
@@ -53,6 +58,8 @@ else:
         """Lock a file until it is closed; BlockingIOError if another has it and this should not `wait`."""
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+
+    read_at = os.pread
 
     def raise_file_limit() -> None:
         """Let this process open as many files as the system allows it (the hard limit), as Java does."""

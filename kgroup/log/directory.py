@@ -11,7 +11,7 @@ from pathlib import Path
 from kgroup.domain import uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, replace_file
-from kgroup.portable import BINARY, lock
+from kgroup.portable import BINARY, lock, read_at
 
 LAYOUT_VERSION = 2
 LOCK_FILE = ".lock"
@@ -201,8 +201,7 @@ def owner_of(path: Path) -> Owner | None:
 
 def _read_owner(file: int) -> Owner | None:
     try:
-        os.lseek(file, 0, os.SEEK_SET)
-        found = json.loads(os.read(file, 65536))
+        found = json.loads(read_at(file, 65536, 0))
         metrics = str(found.get("metrics", ""))
         return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]), metrics)
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -28,7 +28,7 @@ from kgroup.log.damage import (
 from kgroup.log.files import INDEX_SUFFIXES, segment_file
 from kgroup.log.interface import Placed, first_at_or_after
 from kgroup.log.manifest import Listed
-from kgroup.portable import BINARY
+from kgroup.portable import BINARY, read_at
 from kgroup.protocol.batches import EXTENT, HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch
 
 INDEX_INTERVAL_BYTES = 4096
@@ -331,8 +331,7 @@ class Segment:
     def _pread(self, size: int, position: int) -> bytes:
         fd = os.open(self.path, os.O_RDONLY | BINARY) if self._fd is None else self._fd
         try:
-            os.lseek(fd, position, os.SEEK_SET)
-            data = os.read(fd, size)
+            data = read_at(fd, size, position)
         finally:
             if self._fd is None:
                 os.close(fd)
