@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.codes import CODES, ERROR, WARN
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
-from kgroup.admin.diagnose.expected import awaited, expected
+from kgroup.admin.diagnose.expected import awaited, dropping, expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
@@ -160,15 +160,19 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if states == {MemberStatus.LEFT}:
         # What it has waits until it is back or its session ends, not for a rebalance timeout: KG103 says so.
         return
-    started = (
-        _missed(facts, [view.member_epoch for _, view, state in late if state != MemberStatus.LEFT])
-        or started
-    )
+    # Whoever left for now is due at its session's end.
+    due = [
+        (member, _missed(facts, view.member_epoch) or started)
+        for member, view, state in late
+        if state != MemberStatus.LEFT
+    ]
+    started = min((event for _, event in due), key=lambda event: event.timestamp_ms, default=started)
     age_s = facts.age_ms(started.timestamp_ms) / 1000
     if age_s < STUCK_ONLINE_S:
         return
     waited = [f"{view.name if member is None else name_of(member)} ({state})" for member, view, state in late]
     known = [member for member, _, _ in late if member is not None]
+    deadlines = [_deadline(facts, member, event.timestamp_ms) for member, event in due if member is not None]
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
@@ -176,17 +180,21 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         f"{removal_of(facts.group.group_id, known)} removes it now",
         [
             f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
-            *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
+            *deadlines[:SHOWN],
             *facts.clock_words,
         ],
     )
 
 
-def _missed(facts: Facts, epochs: Iterable[int | None]) -> Event | None:
-    """Return the start of the first epoch that one of these members did not confirm; others may follow."""
-    least = min((epoch for epoch in epochs if epoch is not None), default=None)
-    starts = [event for event in facts.history or () if event.kind == Kind.REBALANCE_STARTED]
-    return next((e for e in starts if least is not None and (e.epoch or 0) > least), None)
+def _missed(facts: Facts, epoch: int | None) -> Event | None:
+    """Return the start of the first epoch that a member at this one did not confirm; others may follow.
+
+    None for a member that has confirmed none yet: it missed no epoch before it came.
+    """
+    if not epoch or epoch < 0:
+        return None
+    starts = (event for event in facts.history or () if event.kind == Kind.REBALANCE_STARTED)
+    return next((event for event in starts if (event.epoch or 0) > epoch), None)
 
 
 def _stuck_classic(facts: Facts) -> Diagnosis:
@@ -223,7 +231,9 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
             evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
     elif group.registration is not None and group.registration.missing:
         waits = awaited(group.registration)
-        hint = f"start the missing, or {command('member unregister', group.group_id)} takes them off the list"
+        hint = (
+            f"start the missing, or remove them from the list: {dropping(group, group.registration.missing)}"
+        )
     else:
         waits = "a member to rejoin; the records that would show which were not seen"
     return _diagnosis(

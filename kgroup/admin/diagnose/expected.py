@@ -1,9 +1,9 @@
 """Members that a group's settings expect and that are missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.models import Registration
+from kgroup.admin.models import GroupDescription, Registration
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
@@ -37,6 +37,12 @@ def awaited(registration: Registration) -> str:
     return f"{missing}, registered and missing, for at most {registration.wait_ms / 1000:g} s"
 
 
+def dropping(group: GroupDescription, missing: Sequence[str]) -> str:
+    """Return the command that takes registered ids off a group's list."""
+    ids = ",".join(map(list_item, missing))
+    return command("member unregister", group.group_id, options=f"--instance-id {ids}")
+
+
 def _missing(facts: Facts) -> Iterator[Expected]:
     registration = facts.group.registration
     if registration is None or not registration.missing or registration.held or facts.history is None:
@@ -62,11 +68,10 @@ def _missing(facts: Facts) -> Iterator[Expected]:
     )
     waits = f"the group waits {bound_ms / 1000:g} s ({setting})" if bound_ms else f"the wait is {setting}"
     are = "is" if len(late) == 1 else "are"
-    drop = command("member unregister", facts.group.group_id, options=f"--instance-id {list_item(late[0])}")
     yield (
         MISSING,
         f"{first_of(late)} {are} registered and missing for longer than the group waits",
-        f"start the missing, or remove them from the list: {drop}",
+        f"start the missing, or remove them from the list: {dropping(facts.group, late[:1])}",
         (
             waits,
             *(f"nothing of {name} since {utc(since[name])}" for name in late[:SHOWN]),

@@ -110,3 +110,25 @@ def test_a_group_is_not_stuck_by_one_that_has_left_for_now(waits: bool) -> None:
     began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
     facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=[began])
     assert "KG112" not in {each.code for each in diagnoses(facts)}
+
+
+@pytest.mark.parametrize(("epoch", "since_s"), [(6, 100), (7, 70), (0, None)])
+def test_a_member_is_late_since_the_first_epoch_that_it_did_not_confirm(
+    epoch: int, since_s: int | None
+) -> None:
+    """Another epoch begins meanwhile: 5 s ago. Whoever has just come missed none; whoever left is not due."""
+    away = consumer_member("a", "orders:0", "", "a", epoch=-2)
+    late = consumer_member("b", "orders:1", "", epoch=epoch)
+    fake = cluster()
+    Groups(fake).add(consumer_group("g", away, late, state="Reconciling", epoch=9, assignment_epoch=9))
+    group = groups_only(fake.cluster(), ["g"])["g"]
+    assert isinstance(group, GroupDescription)
+    times = {7: 900_000, 8: 930_000, 9: 995_000}
+    began = [
+        event(Kind.REBALANCE_STARTED, offset=number, timestamp_ms=ms, epoch=number)
+        for number, ms in times.items()
+    ]
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=began)
+    told = [each.message for each in diagnoses(facts) if each.code == "KG112"]
+    waits = "it waits for a (left), b (revoking)"
+    assert told == ([] if since_s is None else [f"Reconciling for {since_s} s: {waits}"])

@@ -171,6 +171,19 @@ def missing(*names: str, wait_ms: int | None = 60_000, held: tuple[str, ...] = (
     return Registration(("a", *names), names, held, wait_ms, None, None, None)
 
 
+def test_a_group_that_waits_for_registered_members_says_for_whom_and_how_long() -> None:
+    """No record shows whom it waits for, and the one that is there did nothing wrong."""
+    waiting = facts(missing("b", "c c", held=()))
+    waiting.group = replace(waiting.group, state="PreparingRebalance")
+    waiting.patience_s = waiting.seen_for_s = 10
+    found = {each.code: each for each in diagnoses(waiting)}
+    told = found["KG112"]
+    assert told.message.endswith("it waits for b, c c, registered and missing, for at most 60 s")
+    assert told.hint is not None
+    assert told.hint.endswith("kgroup member unregister g --instance-id b,'c c'")
+    assert "KG114" not in found
+
+
 def test_an_id_that_is_missing_for_longer_than_the_group_waits() -> None:
     left = event(Kind.MEMBER_LEFT_OR_EXPIRED, 61_000, "b")
     (found,) = (d for d in diagnoses(facts(missing("b"), left)) if d.code == "KG114")
