@@ -238,9 +238,10 @@ def _with_offsets(
         group.group_id: {} if isinstance(own := offsets.get(group.group_id), KgroupError | None) else own
         for group in groups
     }
-    resting = any(patterns_at_rest(group.known_members) for group in groups)
+    by_name = {group.group_id: group for group in groups}
+    resting = {name for name, group in by_name.items() if patterns_at_rest(group.known_members)}
     visible = cluster.topics(None).keys() if resting else ()
-    read = {group.group_id: topics_read(group.known_members, visible) for group in groups}
+    read = {name: topics_read(group.known_members, visible) for name, group in by_name.items()}
     needed = set().union(*read.values()) | {
         name
         for group in groups
@@ -253,8 +254,7 @@ def _with_offsets(
         topics.learn({p.topic for known in stored.values() for p in known} | needed | {OFFSETS_TOPIC})
     unread = {
         name: never_committed(stored[name], group.known_members, read[name], topics.counts)
-        for group in groups
-        for name in (group.group_id,)
+        for name, group in by_name.items()
     }
     known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
     for name, found in known_shared.items():
@@ -264,7 +264,7 @@ def _with_offsets(
     )
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
-    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, unread, known_shared)
+    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, resting, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -347,6 +347,7 @@ class _Seen:
     sight: Sight
     counts: Mapping[str, int | None]
     read: Mapping[str, set[str]]
+    resting: Collection[str]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
 
@@ -372,8 +373,10 @@ def _complete(
         rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
     read = seen.read[name]
-    # Where the members' topics are all visible, offsets of former topics do not matter to any reader.
-    left_out = not (seen.all_topics or (read and may_see(read, seen.topics)))
+    # Where the members' topics are all visible, offsets of former topics do not matter to any reader. A
+    # pattern that was resolved here may match topics that are hidden.
+    all_read = read and name not in seen.resting and may_see(read, seen.topics)
+    left_out = not (seen.all_topics or all_read)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
     counted = seen.counts.keys() >= read

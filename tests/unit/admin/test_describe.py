@@ -582,3 +582,21 @@ def test_brokers_before_transactions_have_nothing_unstable(fake: FakeCluster, gr
     fake.served[LIST_OFFSETS] = range(2)
     (group,) = describe(ClusterView(fake, retry=fake.retry()), ["g"]).groups
     assert (group.offsets[0].last_stable_offset, group.errors) == (4, ())
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_pattern_that_nobody_resolves_now_is_read_over_the_topics_that_are_seen(hidden: bool) -> None:
+    """Its only member left for now: a topic that came meanwhile waits; more may, where some are hidden."""
+    fake = FakeCluster(topics={"orders": 1, "orders-new": 1, "pay": 1})
+    fake.allowed_topics = {"orders", "orders-new"} if hidden else None
+    away = consumer_member("a", "orders:0", "orders:0", "a", epoch=-2, regex="orders.*")
+    groups = Groups(fake).add(consumer_group("g", away))
+    groups.committed["g"] = {"orders:0": 5}
+    groups.ends = {"orders:0": 5, "orders-new:0": 3}
+    groups.starts = {"orders-new:0": 0}
+    (group,) = describe(fake.cluster(), ["g"]).groups
+    assert [(row.topic, row.status.name) for row in group.offsets if row.status] == [
+        ("orders", "idle"),
+        ("orders-new", "unread"),
+    ]
+    assert bool(group.errors) == hidden
