@@ -302,11 +302,11 @@ def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
 
 def _lag_unseen(group: GroupDescription) -> ItemError:
     """Return why a group's lag is not known."""
-    for row in group.offsets:
-        if row.lag is None and not row.gone:
-            place = f"{row.topic}-{row.partition}"
-            return ItemError(
-                place, row.error_code or "NOT_SEEN", f"the lag of {place}: {row.reason or row.error}"
-            )
-    what = f"{group.group_id}: what its members read is not reported while it is {group.state}"
-    return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", what))
+    from kgroup.admin.read.lag import readers_unknown, unknown_of
+
+    for row in unknown_of(group.offsets):
+        place = f"{row.topic}-{row.partition}"
+        return ItemError(
+            place, row.error_code or "NOT_SEEN", f"the lag of {place}: {row.reason or row.error}"
+        )
+    return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", readers_unknown(group.state)))

@@ -164,6 +164,16 @@ def counted(offsets: Iterable[Row]) -> list[Row]:
     return [row for row in offsets if row.lag is not None or not row.gone]
 
 
+def unknown_of(offsets: Iterable[Row]) -> list[Row]:
+    """Return the rows whose lag is not known."""
+    return [row for row in counted(offsets) if row.lag is None]
+
+
+def readers_unknown(state: str) -> str:
+    """Return why the lag of a group in this state is not known, where no row and no error says it."""
+    return f"it is {state}, and which partitions its members read is not known"
+
+
 def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     """Return the total of some rows; `all_rows` is off where there may be partitions without a row."""
     those = counted(offsets)

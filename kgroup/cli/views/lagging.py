@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from kgroup.admin.as_json import document
 from kgroup.admin.models import REBALANCING, ItemError
 from kgroup.admin.read.broker_clock import SET_RIGHT
-from kgroup.admin.read.lag import counted, total
+from kgroup.admin.read.lag import counted, readers_unknown, total, unknown_of
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
 from kgroup.admin.refusals import hint_of
@@ -105,7 +105,7 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
     def because(reason: str, *, never: bool = False, beyond: bool = False) -> NoVerdict:
         return {"group_id": group.group_id, "reason": reason, "never_committed": never, "beyond_end": beyond}
 
-    unknown = [row for row in group.offsets if row.lag is None and not row.gone]
+    unknown = unknown_of(group.offsets)
     if not records and not unknown:
         unknown = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
     if unknown:
@@ -126,7 +126,7 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
     if group.offsets and all(row.gone for row in group.offsets):
         return because("none of its partitions exists any more", never=True)
     if group.offsets or group.state in REBALANCING:
-        return because(f"it is {group.state}, and which partitions its members read is not known")
+        return because(readers_unknown(group.state))
     return because("nothing is committed and no member reads a partition", never=True)
 
 
