@@ -21,7 +21,7 @@ KINDS: dict[str, dict[str, str]] = {
 SEATS = range(3)
 
 
-@incident(30, sample=True)
+@incident(30, sample=("kafka",))
 def ordinary_deployments(scene: Scene) -> Truth:
     """Ten groups, each kind with static ids and without, are deployed again and again while records flow."""
     topics: dict[str, str] = {}

@@ -56,7 +56,7 @@ class Incident:
     name: str
     script: Script
     broker: str
-    sample: bool
+    sample: tuple[str, ...]
     kinds: tuple[str, ...]
 
     @property
@@ -69,9 +69,9 @@ INCIDENTS: dict[str, Incident] = {}
 
 
 def incident(
-    number: int, *, broker: str = "common", sample: bool = False, kinds: tuple[str, ...] = KINDS
+    number: int, *, broker: str = "common", sample: tuple[str, ...] = (), kinds: tuple[str, ...] = KINDS
 ) -> Callable[[Script], Script]:
-    """Enter a script into the exam; `sample` has `make interop` play it too."""
+    """Enter a script into the exam; `make interop` plays it too on the kinds of brokers in `sample`."""
 
     def entered(script: Script) -> Script:
         name = script.__name__.replace("_", "-")

@@ -201,7 +201,7 @@ def never_acknowledges_a_revocation(scene: Scene) -> Truth:
     )
 
 
-@incident(24, broker="small", sample=False)
+@incident(24, broker="small")
 def group_is_full(scene: Scene) -> Truth:
     """A fourth member comes to a group of three, and group.max.size is 3."""
     topic = scene.topic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .playing import incident
+from .playing import KINDS, incident
 from .scene import FIVE_MINUTES, LONG_MS, Scene
 from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
 
@@ -12,7 +12,7 @@ ORDERS: dict[str, dict[str, str]] = {
 }
 
 
-@incident(1, sample=True)
+@incident(1, sample=KINDS)
 def static_member_killed_within_its_session(scene: Scene) -> Truth:
     """A static member is killed with -9; until its session ends nobody reads its partitions."""
     topic, (alive, dead) = scene.sharing(ORDERS, 6, session_ms=LONG_MS)

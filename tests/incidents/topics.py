@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from .playing import incident
+from .playing import KINDS, incident
 from .scene import Scene
 from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
 
 
-@incident(21, sample=True)
+@incident(21, sample=KINDS)
 def retention_eats_unread(scene: Scene) -> Truth:
     """A group is down; retention deletes records that it has not read."""
     topic, reader = scene.caught_up("bill-a", 20)
