@@ -214,6 +214,12 @@ def test_no_text_installs_kgroup_by_name():
     assert found == []
 
 
+def test_a_forge_runs_what_make_test_runs():
+    """Windows has no make, so its workflow names the same tests once more."""
+    (chosen,) = re.findall(r'^PLAIN := (".*")$', (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert f"-m {chosen}" in (ROOT / ".github/workflows/ci.yml").read_text()
+
+
 def test_the_version_stands_in_one_place():
     """`make release` writes it there, and the heading of its changes."""
     others = ("pyproject.toml", "setup.py", "README.md", "llms.txt")

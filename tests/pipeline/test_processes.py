@@ -187,7 +187,9 @@ def test_a_machine_without_java(made, tmp_path, no_java):
     lacking = [sys.executable, "-c", code, *command]
     done = subprocess.run(lacking, capture_output=True, text=True, timeout=900, env=no_java)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 2
-    assert done.stderr.startswith("error: the pipeline needs Java 17 or newer, and there is none\nhint: set JAVA_HOME ")
+    assert done.stderr.startswith(
+        "error: the pipeline needs Java 17 or newer, and there is none\nhint: set JAVA_HOME "
+    )
 
 
 def fake_java(folder: Path, version: str) -> Path:
