@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +77,18 @@ def _install() -> str:
     if pip.exists():
         return f"{_word(str(pip))} install"
     python = _word(sys.executable)
-    return f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
+    return f"{python} -m pip install" if _has_pip() else f"uv pip install --python {python}"
+
+
+def _has_pip() -> bool:
+    """Return whether this Python has pip, by its metadata: setuptools acts where its module is looked for."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        distribution("pip")
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _uv_tool(receipt: str, packages: tuple[str, ...]) -> str | None:

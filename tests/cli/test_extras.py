@@ -5,7 +5,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -108,8 +108,10 @@ def test_without_a_pip_beside_python_that_of_python_or_uv_installs(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place.prefix / "bin" / "pip").unlink()
+    # Setuptools' finder warns whoever looks for pip's module once a library has imported this one.
+    monkeypatch.setitem(sys.modules, "distutils", ModuleType("distutils"))
     assert install_command("a", "b>=2") == f"{sys.executable} -m pip install a 'b>=2'"
-    monkeypatch.setattr("kgroup.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("kgroup.extras._has_pip", lambda: False)
     assert install_command("a", "b>=2") == f"uv pip install --python {sys.executable} a 'b>=2'"
 
 
