@@ -255,8 +255,10 @@ def _statuses(group: Group, found: Answers, asked: Asked) -> Iterator[Fault]:
                     continue
                 if command != "doctor" and _decided_by_history(said, expected):
                     continue
+                unseen = f" ({found.unseen[place]} unseen)" if place in found.unseen else ""
                 yield Fault(
-                    "statuses", f"{command}: {_kind(place)} is {'/'.join(said)}, not {_words(expected)}"
+                    "statuses",
+                    f"{command}: {_kind(place)} is {'/'.join(said)}{unseen}, not {_words(expected)}",
                 )
     for place, said in found.said.items():
         # While it rebalances, what its members subscribe to may be shown or not.
