@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
+from kgroup.admin.parallel import together
 from kgroup.admin.refusals import check, refused
-from kgroup.admin.together import together
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable

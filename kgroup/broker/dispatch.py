@@ -29,7 +29,7 @@ from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import line_of
 
 if TYPE_CHECKING:
-    from kgroup.broker.locks.described import Described
+    from kgroup.broker.authentication.described import Described
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kgroup.broker.locks.tls import reason
+from kgroup.broker.authentication.tls import reason
 from kgroup.broker.newcomers import Newcomers
 from kgroup.log.open_files import spare_files
 from kgroup.portable import file_limit

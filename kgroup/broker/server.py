@@ -12,14 +12,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kgroup.broker.authentication.described import Open, described
+from kgroup.broker.authentication.listeners import secured_listeners
+from kgroup.broker.authentication.settings import LOCAL_HOST as HOST
+from kgroup.broker.authentication.settings import ListenerSettings, is_loopback
 from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
-from kgroup.broker.locks.described import Open, described
-from kgroup.broker.locks.doors import open_doors
-from kgroup.broker.locks.settings import LOCAL_HOST as HOST
-from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.newcomers import Newcomers
 from kgroup.broker.prepared import import_all
 from kgroup.broker.ready_file import ReadyFile
@@ -33,7 +33,7 @@ from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
 
 if TYPE_CHECKING:
-    from kgroup.broker.locks.doors import Door
+    from kgroup.broker.authentication.listeners import SecuredListener
     from kgroup.broker.metrics import Metric
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Server:
         self._listeners: list[Listener] = []
         self._of_nodes: dict[int, list[Listener]] = {}
         self._settings = tuple(listeners)
-        self._doors = _doors(self._settings, cluster)
+        self._secured = _secured(self._settings, cluster)
         self._keeping: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -119,7 +119,7 @@ class Server:
         first = next(plain, listeners[0])
         scheme = "" if first.protocol == PLAIN else f"{first.protocol}://"
         self.cluster.announce(bound[first.name], self.metrics_at, scheme)
-        self._keeping = [asyncio.create_task(d.keys.keep_fresh()) for d in self._doors.values() if d.keys]
+        self._keeping = [asyncio.create_task(d.keys.keep_fresh()) for d in self._secured.values() if d.keys]
         self.dispatcher.later = self.cluster.later = self.turns.add
         self.dispatcher.wakeups.on_earlier = self._arm
         self.dispatcher.wakeups.next_ms()
@@ -210,19 +210,19 @@ class Server:
         return Open(settings, bound, found)
 
     def _listen(self, settings: ListenerSettings, node: int, port: int) -> Listener:
-        door = self._doors.get(settings.name)
+        secured = self._secured.get(settings.name)
         try:
-            if door is None:
+            if secured is None:
                 name = settings.name if self._settings else ""
                 return Listener(settings.host, port, lambda: Connection(self, node, name), self.complaints)
-            from kgroup.broker.locks.connection import LockedConnection
+            from kgroup.broker.authentication.connection import SecuredConnection
 
             return Listener(
                 settings.host,
                 port,
-                lambda: LockedConnection(self, node, door, self.newcomers),
+                lambda: SecuredConnection(self, node, secured, self.newcomers),
                 self.complaints,
-                None if door.tls is None else (door.tls, self.newcomers),
+                None if secured.tls is None else (secured.tls, self.newcomers),
             )
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
@@ -365,13 +365,13 @@ async def _serve(
         await ended.wait()
 
 
-def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, Door]:
+def _secured(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, SecuredListener]:
     """Return the secured listeners, made ready, by name."""
     locked = [each for each in listeners if each.protocol != PLAIN]
     if not locked:
         return {}
 
-    return {door.name: door for door in open_doors(locked, cluster.credentials)}
+    return {secured.name: secured for secured in secured_listeners(locked, cluster.credentials)}
 
 
 def _print(line: str) -> None:

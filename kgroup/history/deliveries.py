@@ -17,7 +17,7 @@ from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StatePlace, StateRecord
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.items import Seen, gap_between
+from kgroup.history.log_items import Seen, gap_between
 from kgroup.history.replay import At, Coverage, Story, coverage_of, cut_at, in_order
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog

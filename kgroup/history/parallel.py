@@ -16,16 +16,16 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import KgroupError
-from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
-from kgroup.history.items import BadRange, Item, Packed, Places, Seen, gap_between, packed, unpacked
-from kgroup.history.outbox import Outbox, taken
+from kgroup.history.log_items import BadRange, Item, Packed, Places, Seen, gap_between, packed, unpacked
+from kgroup.history.selection import Choice
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
+from kgroup.history.worker_messages import Outbox, taken
 
 if TYPE_CHECKING:
-    from kgroup.history.outbox import Connection
+    from kgroup.history.worker_messages import Connection
 
 MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""

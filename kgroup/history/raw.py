@@ -8,7 +8,7 @@ from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import group_of, raw_records, type_name
 from kgroup.history.decode.scan import CONTROL
-from kgroup.history.items import RawRecord
+from kgroup.history.log_items import RawRecord
 from kgroup.history.sources.logs import OffsetsLog
 from kgroup.protocol import share_state_records
 from kgroup.protocol.codec import Struct

@@ -9,7 +9,6 @@ from typing import Unpack
 
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
-from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader
 from kgroup.history.fold.deliveries import DeliveryState
@@ -17,8 +16,9 @@ from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.folding import NO_EXTRAS, Extras, Fold
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.view import SHARE
-from kgroup.history.items import BadRange, CommitRun, Item, Seen
+from kgroup.history.log_items import BadRange, CommitRun, Item, Seen
 from kgroup.history.parallel import Workers
+from kgroup.history.selection import Choice
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog, SegmentLog
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from kgroup.errors import KgroupError
 from kgroup.history.decode.counting import Counter, KeyCount
 from kgroup.history.decode.records import group_of
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog
 

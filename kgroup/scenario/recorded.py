@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import ConfigError
-from kgroup.history.fold.departures import Way
+from kgroup.history.fold.leave_causes import Way
 from kgroup.scenario.forms import (
     DURATION,
     FLAG,

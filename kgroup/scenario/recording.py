@@ -12,9 +12,9 @@ from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.explain import Membership
 from kgroup.history.fold.folding import Note
-from kgroup.history.fold.step import GroupStep
+from kgroup.history.fold.transition import GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SIMPLE, RecordedMember, View
-from kgroup.history.items import CommitRun, Gap, Marker
+from kgroup.history.log_items import CommitRun, Gap, Marker
 from kgroup.members.classic import PROTOCOL_TYPE
 from kgroup.scenario.forms import duration_written
 from kgroup.scenario.recorded import (

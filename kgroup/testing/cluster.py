@@ -137,8 +137,8 @@ class Cluster(Verbs):
 
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
+        from kgroup.broker.authentication.settings import listeners_apart
         from kgroup.broker.control.presence import OWN_CLIENT
-        from kgroup.broker.locks.settings import listeners_apart
         from kgroup.runtime.clock import MovableClock
         from kgroup.runtime.cluster import Cluster as Embedded
         from kgroup.runtime.settings import STANDARD_AUTHORIZER

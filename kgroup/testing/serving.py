@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+from kgroup.broker.authentication.settings import ListenerSettings
 from kgroup.broker.control.control import Control
 from kgroup.broker.control.dispatcher import ControlledDispatcher
-from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.broker.server import Server
 from kgroup.runtime.cluster import Cluster
 

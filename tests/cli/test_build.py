@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import kgroup
-from kgroup.history.built import LOOPS, modules
+from kgroup.history.compiled import LOOPS, modules
 from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from kgroup.admin.diagnose import past as many
-from kgroup.admin.diagnose.ahead import Ahead
+from kgroup.admin.diagnose import histories as many
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.past import Past
+from kgroup.admin.diagnose.histories import Past
+from kgroup.admin.diagnose.read_ahead import Ahead
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.describe import groups_only
 from kgroup.domain import offsets_partition_of
@@ -102,7 +102,7 @@ def test_a_script_that_asks_is_not_run_once_more(cluster, names, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         f"""
-from kgroup.admin.diagnose import past
+from kgroup.admin.diagnose import histories
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap

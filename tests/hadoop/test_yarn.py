@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 import pyspark
 
 import kgroup
-from kgroup.history.built import LOOPS, runs_as
+from kgroup.history.compiled import LOOPS, runs_as
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline.made_logs import write_log
 from tests.pipeline.test_ingest import check_equal, in_process

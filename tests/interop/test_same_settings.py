@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.broker.locks.settings import WHERE
+from kgroup.broker.authentication.settings import WHERE
 from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

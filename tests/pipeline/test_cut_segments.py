@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.spark.workers import InProcess

@@ -8,15 +8,15 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kgroup.admin.codes import CODES, ERROR, WARN
+from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
-from kgroup.admin.diagnose.expected import awaited, dropping, expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
-from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
-from kgroup.admin.diagnose.lost import lost, matching_nothing
+from kgroup.admin.diagnose.group_size import full
+from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
+from kgroup.admin.diagnose.rebalances import flapping, outside, restless
 from kgroup.admin.diagnose.restarts import slow_restarts
-from kgroup.admin.diagnose.restless import flapping, outside, restless
-from kgroup.admin.diagnose.stopped import stopped
+from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, STREAMS, Finding, Severity

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
+from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
-from kgroup.admin.diagnose.full import look_at_the_limits
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
-from kgroup.admin.diagnose.lost import look_for_their_topics
-from kgroup.admin.diagnose.past import Past
+from kgroup.admin.diagnose.group_size import look_at_the_limits
+from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.reading import judge, judge_shares
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView

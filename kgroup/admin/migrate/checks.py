@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kgroup.admin.migrate.client_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.consequences import consequences
-from kgroup.admin.migrate.kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.models import (
     ALREADY,
     BLOCK,

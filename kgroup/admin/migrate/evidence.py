@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import BATCH, Answers, ClusterView
-from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
+from kgroup.admin.migrate.client_kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, Description, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, describe, groups_only, reports_instances

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from kgroup.admin.migrate.kinds import CONSUMERS, Kind
+from kgroup.admin.migrate.client_kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, Finding, GroupDescription, ItemError
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused

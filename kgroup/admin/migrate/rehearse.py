@@ -1,8 +1,8 @@
 """Rehearse a migration on a copy: the group's records in memory, upgraded and taken back there.
 
-The coordinator is kgroup's, which decides as Kafka 4.3.1 does; clients are stand-ins (puppets.py). Their
-assignors' results are unknown: here a leader lets each member keep what it has and assigns the rest to those
-with least, with the user data it found.
+The coordinator is kgroup's, which decides as Kafka 4.3.1 does; `simulated_clients` play the clients. Their
+assignors' results are unknown: here a leader lets each member keep what it has and assigns the rest to
+those with least, with the user data it found.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
-from kgroup.admin.migrate.puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
-from kgroup.admin.migrate.stage import Copy, Stage, copy_of, image_from
+from kgroup.admin.migrate.rehearsal_shard import Copy, Stage, copy_of, image_from
+from kgroup.admin.migrate.simulated_clients import ClassicClient, ConsumerClient, Refusal, SimulatedClient
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
@@ -22,7 +22,7 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
-from kgroup.history.items import RawRecord
+from kgroup.history.log_items import RawRecord
 from kgroup.history.raw import raw_row
 from kgroup.history.sources.logs import OffsetsLog
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
@@ -86,17 +86,17 @@ class Rehearsed:
 
 @dataclass(slots=True)
 class _Roll:
-    """The group's members as puppets, and their acts one by one."""
+    """The group's members as clients, and their acts one by one."""
 
     stage: Stage
     topic_names: Mapping[bytes, str]
-    puppets: list[Puppet] = field(default_factory=list)
+    clients: list[SimulatedClient] = field(default_factory=list)
     steps: list[RehearsalStep] = field(default_factory=list)
     _shown: int = 0
-    _was: dict[str, ClassicPuppet] = field(default_factory=dict)
+    _was: dict[str, ClassicClient] = field(default_factory=dict)
 
     def take_members(self) -> None:
-        """Create a puppet for each member the records describe."""
+        """Create a client for each member the records describe."""
         group = self.stage.group
         if isinstance(group, ClassicGroup):
             for member in group.members.values():
@@ -104,8 +104,8 @@ class _Roll:
                     assignment = Assignment.decode(member.assignment) if member.assignment else Assignment()
                 except DecodeError:
                     assignment = Assignment()
-                self.puppets.append(
-                    ClassicPuppet(
+                self.clients.append(
+                    ClassicClient(
                         member_id=member.member_id,
                         instance_id=member.instance_id,
                         client_id=member.client_id,
@@ -119,14 +119,14 @@ class _Roll:
                     )
                 )
         else:
-            self.puppets += [self._of_consumer_group(member) for member in group.members.values()]
+            self.clients += [self._of_consumer_group(member) for member in group.members.values()]
         self._shown = self.stage.shard.log.end_offset
 
-    def _of_consumer_group(self, member: ConsumerMember) -> Puppet:
+    def _of_consumer_group(self, member: ConsumerMember) -> SimulatedClient:
         about, classic = member.metadata, member.metadata.classic_member_metadata
         owned = {topic: tuple(sorted(epochs)) for topic, epochs in member.current.assigned.items()}
         if classic is None:
-            return ConsumerPuppet(
+            return ConsumerClient(
                 member_id=member.member_id,
                 instance_id=about.instance_id,
                 client_id=about.client_id,
@@ -146,7 +146,7 @@ class _Roll:
             if topic in self.topic_names
             for number in numbers
         )
-        return ClassicPuppet(
+        return ClassicClient(
             member_id=member.member_id,
             instance_id=about.instance_id,
             client_id=about.client_id,
@@ -160,10 +160,10 @@ class _Roll:
         )
 
     def all(self, phase: str) -> str:
-        """Replace every puppet of the old protocol, static ones first; return how that ended."""
-        old_kind = ClassicPuppet if phase == UPGRADE else ConsumerPuppet
+        """Replace every client of the old protocol, static ones first; return how that ended."""
+        old_kind = ClassicClient if phase == UPGRADE else ConsumerClient
         leavers = sorted(
-            (p for p in self.puppets if isinstance(p, old_kind)),
+            (p for p in self.clients if isinstance(p, old_kind)),
             key=lambda p: (p.instance_id is None, p.host, p.name),
         )
         if not leavers and self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC):
@@ -172,7 +172,7 @@ class _Roll:
             if not leavers:
                 self._convert_empty(phase)
             for number, leaver in enumerate(leavers):
-                self.puppets.remove(leaver)
+                self.clients.remove(leaver)
                 leaver.leave(self.stage)
                 self._settle()
                 gone = "falls silent" if leaver.instance_id and phase == UPGRADE else "leaves"
@@ -182,26 +182,26 @@ class _Roll:
             return REFUSED
         return CONVERTED if self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC) else UNFINISHED
 
-    def _enter(self, phase: str, puppet: Puppet) -> None:
+    def _enter(self, phase: str, client: SimulatedClient) -> None:
         """Let the newcomer join and all others follow until nothing moves; a Refusal becomes the step's."""
-        kind = "consumer" if isinstance(puppet, ConsumerPuppet) else "classic"
-        action = f"{puppet.name or puppet.client_id} joins with the {kind} protocol"
+        kind = "consumer" if isinstance(client, ConsumerClient) else "classic"
+        action = f"{client.name or client.client_id} joins with the {kind} protocol"
         try:
-            puppet.join(self.stage)
-            self.puppets.append(puppet)
+            client.join(self.stage)
+            self.clients.append(client)
             self._settle()
         except Refusal as refusal:
-            self._show(phase, action, puppet, refusal)
+            self._show(phase, action, client, refusal)
             raise
-        self._show(phase, action, puppet)
+        self._show(phase, action, client)
 
     def _convert_empty(self, phase: str) -> None:
         """Convert as `upgrade execute` does: one member joins, subscribes to nothing and leaves."""
-        member: Puppet
+        member: SimulatedClient
         if phase == UPGRADE:
-            member = ConsumerPuppet(_member_id(self.stage.group_id), None, "kgroup", "/127.0.0.1", ())
+            member = ConsumerClient(_member_id(self.stage.group_id), None, "kgroup", "/127.0.0.1", ())
         else:
-            member = ClassicPuppet(
+            member = ClassicClient(
                 member_id="",
                 instance_id=None,
                 client_id="kgroup",
@@ -212,16 +212,16 @@ class _Roll:
                 assign=self._assign,
             )
         self._enter(phase, member)
-        self.puppets.remove(member)
+        self.clients.remove(member)
         member.leave(self.stage)
         self._settle()
         self._show(phase, f"{member.name} leaves", member)
 
-    def _successor(self, phase: str, leaver: Puppet, number: int) -> Puppet:
-        if isinstance(leaver, ClassicPuppet):
+    def _successor(self, phase: str, leaver: SimulatedClient, number: int) -> SimulatedClient:
+        if isinstance(leaver, ClassicClient):
             member_id = _member_id(f"{self.stage.group_id}/{number}/{leaver.name}")
             self._was[member_id] = leaver
-            return ConsumerPuppet(
+            return ConsumerClient(
                 member_id=member_id,
                 instance_id=leaver.instance_id,
                 client_id=leaver.client_id,
@@ -232,7 +232,7 @@ class _Roll:
         was = self._was.get(leaver.member_id)
         protocols = was.protocols if was is not None else _range(leaver.topics)
         session = was.session_timeout_ms if was is not None else DEFAULT_SESSION_MS
-        return ClassicPuppet(
+        return ClassicClient(
             member_id="",
             instance_id=leaver.instance_id,
             client_id=leaver.client_id,
@@ -248,8 +248,8 @@ class _Roll:
         quiet = 0
         for _ in range(MOST_BEATS):
             before = self._moment()
-            for puppet in list(self.puppets):
-                puppet.beat(self.stage)
+            for client in list(self.clients):
+                client.beat(self.stage)
             self.stage.pass_time(BEAT_MS)
             quiet = quiet + 1 if self._moment() == before else 0
             if quiet == 2:
@@ -261,7 +261,7 @@ class _Roll:
 
     def _assign(self, member_ids: Collection[str]) -> Mapping[str, Assignment]:
         """Let each member keep what it has, with its user data; assign the rest to those with least."""
-        classic = {p.member_id: p for p in self.puppets if isinstance(p, ClassicPuppet)}
+        classic = {p.member_id: p for p in self.clients if isinstance(p, ClassicClient)}
         given = {m: list(classic[m].assignment.partitions) if m in classic else [] for m in member_ids}
         held = {place for places in given.values() for place in places}
         image = self.stage.shard.coordinator.state.image
@@ -275,7 +275,7 @@ class _Roll:
         data = {m: classic[m].assignment.user_data if m in classic else None for m in given}
         return {m: Assignment(tuple(sorted(places)), data[m]) for m, places in given.items()}
 
-    def _show(self, phase: str, action: str, puppet: Puppet, refusal: Refusal | None = None) -> None:
+    def _show(self, phase: str, action: str, client: SimulatedClient, refusal: Refusal | None = None) -> None:
         """Keep the act, with the records that have come since the last one."""
         group = self.stage.shard.coordinator.state.groups.get(self.stage.group_id)
         consumer = isinstance(group, ConsumerGroup)
@@ -300,7 +300,7 @@ class _Roll:
             RehearsalStep(
                 phase=phase,
                 action=action,
-                member=puppet.name,
+                member=client.name,
                 type=CONSUMER if consumer else CLASSIC,
                 state=str(group.state.value) if group is not None else DEAD,
                 epoch=epoch,

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from kgroup.admin.discovery import Answers
 from kgroup.admin.migrate.evidence import gather_all
+from kgroup.admin.migrate.rehearsal_shard import copies_of, no_records
 from kgroup.admin.migrate.rehearse import Rehearsal, rehearse_copy
-from kgroup.admin.migrate.stage import copies_of, no_records
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.source import Groups, Source
 from kgroup.admin.refusals import is_gone

@@ -14,10 +14,10 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.execute import before_conversion, convert, converted, listed
 from kgroup.admin.migrate.fleet import Fleet, FleetRow, plan_fleet
 from kgroup.admin.migrate.hook import HookFailed, Process, Running, failure_of, shown, uninterrupted
-from kgroup.admin.migrate.judge import broken, judged, lag_unknown
 from kgroup.admin.migrate.models import READY, UPGRADE
 from kgroup.admin.migrate.watch import DONE as MOVED
 from kgroup.admin.migrate.watch import Eyes, Look, Tracker, Unowned
+from kgroup.admin.migrate.wave_checks import broken, judged, lag_unknown
 from kgroup.admin.migrate.wave_state import (
     BAD,
     BLOCKED,

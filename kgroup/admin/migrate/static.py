@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.checks import verdict_of
+from kgroup.admin.migrate.client_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.consequences import session_ahead
 from kgroup.admin.migrate.evidence import gather, logged_in
-from kgroup.admin.migrate.kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.models import (
     ALREADY,
     BLOCK,

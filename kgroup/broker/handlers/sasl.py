@@ -1,6 +1,6 @@
 """SaslHandshake and SaslAuthenticate if there is nothing to authenticate, answered as by KafkaApis.
 
-On listeners with SASL `kgroup.broker.locks` handles them earlier.
+On listeners with SASL `kgroup.broker.authentication` handles them earlier.
 """
 
 from __future__ import annotations

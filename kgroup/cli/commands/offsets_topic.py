@@ -18,7 +18,7 @@ from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import count_of
 from kgroup.durations import iso
 from kgroup.errors import ConfigError
-from kgroup.history.items import RawRecord
+from kgroup.history.log_items import RawRecord
 
 if TYPE_CHECKING:
     from kgroup.admin.read.source import Source

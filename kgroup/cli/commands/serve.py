@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.broker.locks.settings import is_of_listeners, listeners_apart
+from kgroup.broker.authentication.settings import is_of_listeners, listeners_apart
 from kgroup.broker.ready_file import ReadyFile
 from kgroup.broker.topics import MAX_PARTITIONS
 from kgroup.cli.env.config import LocalTarget

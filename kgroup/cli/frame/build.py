@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kgroup
-from kgroup.history.built import LOOPS, runs_as
+from kgroup.history.compiled import LOOPS, runs_as
 
 
 def lines() -> Iterator[str]:

@@ -9,7 +9,7 @@ from kgroup.domain import Document, TopicPartition
 from kgroup.durations import iso
 from kgroup.history.fold.events import Delivered, Event, Unowned
 from kgroup.history.fold.view import EPOCHS
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 
 if TYPE_CHECKING:
     from kgroup.history.replay import Coverage

@@ -44,7 +44,7 @@ from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text
 from kgroup.history.fold.folding import Holdings
 from kgroup.history.fold.view import EPOCHS
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.raw import raw_rows
 from kgroup.protocol.share_records import TYPES as SHARE_TYPES
 

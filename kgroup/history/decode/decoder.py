@@ -30,7 +30,7 @@ from kgroup.history.decode.records import (
 )
 from kgroup.history.decode.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
 from kgroup.history.decode.slots import GroupRun, Slot
-from kgroup.history.items import (
+from kgroup.history.log_items import (
     RUN_OFFSETS,
     Gap,
     GroupRecord,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
-from kgroup.history.items import RawRecord
+from kgroup.history.log_items import RawRecord
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -11,8 +11,8 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.history.decode.scan import APPEND_TIME, COMPRESSED, MOST, BatchHeader
-from kgroup.history.items import Committed, RawRecord
 from kgroup.history.legacy import LEGACY, body_of_message
+from kgroup.history.log_items import Committed, RawRecord
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.compression import decompress
 from kgroup.protocol.group_records import TYPE_NAMES

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from google_crc32c import value as crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
-from kgroup.history.items import BadRange
 from kgroup.history.legacy import SMALLEST, find_message, message_at
+from kgroup.history.log_items import BadRange
 from kgroup.protocol.batches import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OFFSET
 
 if TYPE_CHECKING:

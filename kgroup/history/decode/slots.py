@@ -9,7 +9,7 @@ from librt.strings import read_i64_be
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import decode_commit
-from kgroup.history.items import CommitRun, PartProgress, Rewind, Undecodable, other_topic
+from kgroup.history.log_items import CommitRun, PartProgress, Rewind, Undecodable, other_topic
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

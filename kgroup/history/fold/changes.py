@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from kgroup.domain import MemberStatus, TopicPartition, count_of, partitions_text
 from kgroup.history.fold import applications
-from kgroup.history.fold.comings import (
+from kgroup.history.fold.events import Event, Kind, duration_text
+from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
+from kgroup.history.fold.leave_causes import last_commit
+from kgroup.history.fold.member_events import (
     count_revoking,
     report_finished,
     report_gone,
@@ -12,13 +15,10 @@ from kgroup.history.fold.comings import (
     report_regressed,
     report_settings,
 )
-from kgroup.history.fold.departures import last_commit
-from kgroup.history.fold.events import Event, Kind, duration_text
-from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.removals import Age
 from kgroup.history.fold.share_changes import report_share
-from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.streams_changes import report_streams
+from kgroup.history.fold.transition import Carry, Fields, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS
 
 

@@ -12,7 +12,7 @@ from kgroup.history.fold.ownership import GivenUp, owners
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import may_read
 from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
-from kgroup.history.items import CommitRun, Committed, Marker, PartProgress, Rewind
+from kgroup.history.log_items import CommitRun, Committed, Marker, PartProgress, Rewind
 
 GROUPED = (CLASSIC, CONSUMER, STREAMS)
 """Kinds of groups whose records show who owns what."""

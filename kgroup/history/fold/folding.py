@@ -18,10 +18,10 @@ from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
-from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.topic_names import TopicNames
+from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, RecordedMember, View, renamed
-from kgroup.history.items import (
+from kgroup.history.log_items import (
     RUN_OFFSETS,
     CommitRun,
     Committed,

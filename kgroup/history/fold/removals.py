@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.events import duration_text
-from kgroup.history.items import Committed
+from kgroup.history.log_items import Committed
 
 Removed = Mapping[TopicPartition, Committed | None]
 """Removed offsets, as they were; None if that is not on record."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgroup.domain import MemberStatus, TopicPartition, partitions_text
-from kgroup.history.fold.comings import report_finished, report_members, report_regressed, report_settings
 from kgroup.history.fold.events import Kind
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
-from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.member_events import (
+    report_finished,
+    report_members,
+    report_regressed,
+    report_settings,
+)
+from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import SHARE, ShareView
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.latest_records import known, put
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import SHARE, RecordedMember, ShareView
 from kgroup.protocol import share_records as r

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
-from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.latest_records import known, put
 from kgroup.history.fold.share_state import ShareRecords
 from kgroup.history.fold.streams_state import StreamsRecords
 from kgroup.history.fold.topic_names import TopicNames
@@ -26,7 +26,7 @@ from kgroup.history.fold.view import (
     RecordedMember,
     View,
 )
-from kgroup.history.items import Committed, GroupRecord
+from kgroup.history.log_items import Committed, GroupRecord
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.share_records import ShareKey

@@ -5,17 +5,17 @@ from __future__ import annotations
 from itertools import chain
 
 from kgroup.domain import MemberStatus
-from kgroup.history.fold.comings import (
+from kgroup.history.fold.events import SHOWN, Kind
+from kgroup.history.fold.explain import Membership, labels
+from kgroup.history.fold.member_events import (
     count_revoking,
     report_finished,
     report_members,
     report_regressed,
     report_settings,
 )
-from kgroup.history.fold.events import SHOWN, Kind
-from kgroup.history.fold.explain import Membership, labels
-from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.tasks import StreamsClient, TaskSets
+from kgroup.history.fold.transition import Carry, Fields, GroupStep
 from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, StreamsView, View
 from kgroup.protocol.streams_records import sources_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.latest_records import known, put
 from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
 from kgroup.history.fold.view import LEFT_FOR_NOW, STREAMS, RecordedMember, StreamsView
 from kgroup.protocol import streams_records as r

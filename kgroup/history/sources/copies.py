@@ -14,8 +14,8 @@ from typing import NamedTuple
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import raw_records
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import NOT_READ, BadRange
 from kgroup.history.legacy import LEGACY
+from kgroup.history.log_items import NOT_READ, BadRange
 from kgroup.history.sources.chunks import file_chunks
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 

@@ -13,7 +13,7 @@ from typing import Any
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import Progress
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -11,7 +11,7 @@ from typing import Protocol
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, uuid_bytes, uuid_text
 from kgroup.errors import ConfigError, KgroupError, StorageError, StorageMissing
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
 from kgroup.history.sources.copies import Chosen, Stretch, chosen, in_order

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import RANGE_BYTES, next_read
 from kgroup.history.sources.copies import Stretch
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.history.choice import Choice
 from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
+from kgroup.history.selection import Choice
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.read.inputs import Input
 from kgroup.pipeline.spark.scratch import scratch

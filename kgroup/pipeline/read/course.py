@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgroup.history.items import gap_between
+from kgroup.history.log_items import gap_between
 from kgroup.pipeline.schemas import Row
 
 

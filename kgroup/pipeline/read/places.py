@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import MAX_BATCH_BYTES, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.layout import AnyFile, base_offset
 from kgroup.history.sources.splits import Split
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET

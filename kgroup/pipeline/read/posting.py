@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from kgroup.domain import ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.history.fold.topic_names import MAX_NAMES
-from kgroup.history.items import CommitRun, Gap, GroupRecord, Item, Marker, Packed, PendingCommit, packed
+from kgroup.history.log_items import CommitRun, Gap, GroupRecord, Item, Marker, Packed, PendingCommit, packed
 from kgroup.pipeline.read.course import Course
 from kgroup.protocol.group_records import ConsumerGroupPartitionMetadataValue
 from kgroup.protocol.share_records import ShareKey

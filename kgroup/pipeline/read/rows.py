@@ -9,12 +9,12 @@ from typing import Unpack
 import pyarrow as pa
 
 from kgroup.errors import DecodeError
-from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.items import Item, Undecodable
+from kgroup.history.log_items import Item, Undecodable
+from kgroup.history.selection import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.read.course import Course

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import decode_commit
-from kgroup.history.items import Committed
+from kgroup.history.log_items import Committed
 
 Ints = NDArray[np.int64]
 _PAD = 64

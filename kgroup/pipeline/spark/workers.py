@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import kgroup
-from kgroup.history.built import COMPILED, LOOPS, runs_as
+from kgroup.history.compiled import COMPILED, LOOPS, runs_as
 from kgroup.pipeline.read.posting import Posted
 
 if TYPE_CHECKING:

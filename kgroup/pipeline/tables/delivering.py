@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import KgroupError, StorageError
-from kgroup.history.choice import Choice
 from kgroup.history.deliveries import DeliveryReader, kept_deliveries
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import in_order
+from kgroup.history.selection import Choice
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.pipeline.read.inputs import Input, StateLog
 from kgroup.pipeline.schemas import DELIVERIES as SCHEMA

@@ -21,7 +21,7 @@ from kgroup.history.fold.events import Event, Kind, stored_fields
 from kgroup.history.fold.folding import Fold, compacted
 from kgroup.history.fold.snapshot import Kept, kept
 from kgroup.history.fold.topic_names import MAX_NAMES
-from kgroup.history.items import Gap, Item, Packed, Places, unpacked
+from kgroup.history.log_items import Gap, Item, Packed, Places, unpacked
 from kgroup.pipeline.read.commits import full
 from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import (

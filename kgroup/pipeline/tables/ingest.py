@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.errors import KgroupError, StorageChanged
-from kgroup.history.choice import Choice
+from kgroup.history.selection import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.inputs import Input, Segments
 from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, SplitNames, planned, to_tasks

@@ -11,7 +11,7 @@ from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.deliveries import KeptDeliveries, kept_deliveries
 from kgroup.history.fold.topic_names import MAX_NAMES
-from kgroup.history.items import BadRange, Seen
+from kgroup.history.log_items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.history.typed_json import Foreign
 from kgroup.pipeline.read.course import Course

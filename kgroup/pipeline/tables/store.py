@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgroup.errors import ConfigError, StorageError
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.pipeline.schemas import EVENTS, FOLDS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta

@@ -14,7 +14,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import join_timer
 from kgroup.domain import numbers_by_topic
 from kgroup.errors import ConfigError
-from kgroup.history.fold.departures import Way
+from kgroup.history.fold.leave_causes import Way
 from kgroup.members.classic import PROTOCOL_TYPE, ClassicMember, ClassicTimings
 from kgroup.members.effects import Effect, GroupMember
 from kgroup.protocol.messages.join_group import (

@@ -14,7 +14,7 @@ from kgroup.broker.control.gates import Gate
 from kgroup.client.settings import ConnectionSettings
 from kgroup.domain import TopicPartition, count_of, partitions_text
 from kgroup.errors import ConfigError, ErrorCode, KgroupError, TimedOut
-from kgroup.history.fold.departures import Way
+from kgroup.history.fold.leave_causes import Way
 from kgroup.members.classic import ClassicMember
 from kgroup.members.commits import NAMES_UNTIL, commit_errors, commit_request
 from kgroup.members.consumer import ConsumerMember

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from kgroup.errors import KgroupError
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.replay import replay
 from kgroup.history.sources.chunks import Progress
 from kgroup.log.memory import MemoryLog

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from kgroup.broker.locks.connection import distinguished_name
+from kgroup.broker.authentication.connection import distinguished_name
 from kgroup.security.principal_mapping import PrincipalMapping
 from tests.interop import jvm
 from tests.interop.conftest import require

@@ -21,7 +21,7 @@ from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.interop.conftest import require
 from tests.interop.kafka import USERS
 from tests.interop.security.servers import Locked, LockedKafka, LockedKgroup
-from tests.unit.broker.locks.listeners import ScramClient
+from tests.unit.broker.authentication.listeners import ScramClient
 
 pytestmark = pytest.mark.interop
 ALICE = USERS["alice"]

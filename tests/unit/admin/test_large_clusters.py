@@ -12,11 +12,11 @@ import pytest
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description
+from kgroup.admin.parallel import together
 from kgroup.admin.read import describe as describing
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag_report import measure, measure_each
 from kgroup.admin.read.listing import list_groups, with_members
-from kgroup.admin.together import together
 from kgroup.admin.topics import create_topic
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition, offsets_partition_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, kinds_of_empty
+from kgroup.admin.migrate.client_kinds import CONSUMERS, KAFKA_STREAMS, kinds_of_empty
 from kgroup.admin.migrate.models import UPGRADE
 from kgroup.admin.migrate.plan import plan_migration
 from kgroup.admin.read.applications import is_streams_metadata

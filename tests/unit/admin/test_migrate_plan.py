@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.migrate.checks import plan_upgrade
+from kgroup.admin.migrate.client_kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
 from kgroup.admin.migrate.downgrade import plan_downgrade
 from kgroup.admin.migrate.evidence import member_of
-from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
 from kgroup.admin.models import Finding, GroupDescription, ItemError, Member
 from kgroup.domain import TopicPartition

@@ -12,9 +12,9 @@ import pytest
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import Journal
-from kgroup.admin.migrate.judge import judged
 from kgroup.admin.migrate.run import CUT_OFF, Options, WavesRun
 from kgroup.admin.migrate.watch import Unowned
+from kgroup.admin.migrate.wave_checks import judged
 from kgroup.admin.migrate.wave_state import DONE, STEPS, GroupRun, StateFile, WaveRun, continued
 from kgroup.admin.migrate.waves import Command, Rules, Wave
 from kgroup.admin.models import CONSUMER, GroupDescription, ItemError, Member, OffsetRow

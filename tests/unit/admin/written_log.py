@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgroup.admin.migrate.puppets import ClassicPuppet
-from kgroup.admin.migrate.stage import Stage, image_from
+from kgroup.admin.migrate.rehearsal_shard import Stage, image_from
+from kgroup.admin.migrate.simulated_clients import ClassicClient
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.items import BadRange
+from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import Progress
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as gr
@@ -73,7 +73,7 @@ def staged(log: MemoryLog, group: str, now_ms: int = 0) -> Stage:
 
 def classic(
     instance: str | None = None, protocol: str = "range", user_data: bytes | None = None
-) -> ClassicPuppet:
+) -> ClassicClient:
     """A member that subscribes to orders; as leader it gives each member one partition."""
 
     def assign(member_ids: Collection[str]) -> Mapping[str, Assignment]:
@@ -83,18 +83,18 @@ def classic(
         }
 
     offered = JoinGroupRequestProtocol(name=protocol, metadata=Subscription(("orders",)).encode(1))
-    return ClassicPuppet("", instance, "c", "/h", (offered,), 60_000, 60_000, assign)
+    return ClassicClient("", instance, "c", "/h", (offered,), 60_000, 60_000, assign)
 
 
-def lived_in(puppets: Sequence[ClassicPuppet], group: str = "g", offset: int = 5) -> Written:
+def lived_in(clients: Sequence[ClassicClient], group: str = "g", offset: int = 5) -> Written:
     """The log of a group whose members joined one after the other and that has committed."""
     written = Written()
     written.commits(group, offset)
     stage = staged(written.log, group)
-    for count in range(1, len(puppets) + 1):
-        puppets[count - 1].join(stage)
+    for count in range(1, len(clients) + 1):
+        clients[count - 1].join(stage)
         for _ in range(4):
-            for puppet in puppets[:count]:
-                puppet.beat(stage)
+            for client in clients[:count]:
+                client.beat(stage)
             stage.pass_time(1_000)
     return written

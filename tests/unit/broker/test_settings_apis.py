@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kgroup.broker.authentication.settings import OF_LISTENERS
 from kgroup.broker.embedded import EmbeddedTransport
-from kgroup.broker.locks.settings import OF_LISTENERS
 from kgroup.errors import ConfigError, ErrorCode, StorageError
 from kgroup.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -21,8 +21,8 @@ from kgroup.protocol.releases import NEWEST
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings_in_force import read_settings
 from kgroup.settings import INT, LONG, SHORT
+from tests.unit.broker.authentication.listeners import SASL, locked
 from tests.unit.broker.brokers import create_topic
-from tests.unit.broker.locks.listeners import SASL, locked
 from tests.unit.broker.test_configs import (
     APPEND,
     BROKER,

@@ -10,7 +10,7 @@ from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.snapshot import Kept, kept
-from kgroup.history.items import BadRange, Item
+from kgroup.history.log_items import BadRange, Item
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

@@ -11,7 +11,7 @@ from kgroup.errors import DecodeError
 from kgroup.history.decode.decoder import Decoder, _next
 from kgroup.history.decode.records import decode_commit, decode_commit_key, raw_records
 from kgroup.history.decode.scan import Scanner
-from kgroup.history.items import CommitRun, Gap, Marker, PendingCommit, Undecodable
+from kgroup.history.log_items import CommitRun, Gap, Marker, PendingCommit, Undecodable
 from kgroup.history.stats import scan
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import encode_batch, end_marker_record

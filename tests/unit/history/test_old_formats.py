@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgroup.history.decode.scan import COMPRESSED, PACKED
-from kgroup.history.items import CommitRun
 from kgroup.history.legacy import LEGACY
+from kgroup.history.log_items import CommitRun
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources.capture import PartitionCapture

@@ -7,7 +7,7 @@ from multiprocessing import Pipe
 import pytest
 
 from kgroup.errors import StorageError
-from kgroup.history.outbox import WAITING_BYTES, Outbox, taken
+from kgroup.history.worker_messages import WAITING_BYTES, Outbox, taken
 
 
 def test_what_was_sent_is_taken_in_order():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kgroup.errors import DecodeError, StorageError
 from kgroup.history.decode.scan import Scanner
-from kgroup.history.items import Undecodable
+from kgroup.history.log_items import Undecodable
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import SegmentLog, segment_logs
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kgroup.domain import MemberStatus, partitions_text
 from kgroup.history.fold import applications
-from kgroup.history.fold.departures import Way, way_out
 from kgroup.history.fold.events import Kind, duration_text
 from kgroup.history.fold.explain import Membership, labels
-from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.leave_causes import Way, way_out
+from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
 SLOW_MS = 1000

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kgroup.broker.locks.settings import ADVERTISED, LISTENERS, OF_LISTENERS, PROTOCOL_MAP, ListenerSettings
+from kgroup.broker.authentication.settings import (
+    ADVERTISED,
+    LISTENERS,
+    OF_LISTENERS,
+    PROTOCOL_MAP,
+    ListenerSettings,
+)
 from kgroup.settings import PASSWORD, UNKNOWN, Setting
 
 Addresses = Mapping[int, tuple[str, int]]

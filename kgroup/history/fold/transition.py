@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
-from kgroup.history.fold.departures import Lives, Way
 from kgroup.history.fold.events import SHOWN, Event, Kind, Unowned
+from kgroup.history.fold.leave_causes import Lives, Way
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.removals import Age, Today
 from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.view import RecordedMember, View
-from kgroup.history.items import Committed
+from kgroup.history.log_items import Committed
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""

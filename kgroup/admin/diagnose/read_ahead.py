@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any
 
-from kgroup.admin.diagnose.recorded import Recorded, look_into
+from kgroup.admin.diagnose.group_records import Recorded, look_into
 from kgroup.errors import KgroupError
-from kgroup.history.outbox import Outbox, taken
 from kgroup.history.sources.live import LiveTopic
+from kgroup.history.worker_messages import Outbox, taken
 
 Work = tuple[LiveTopic, Sequence[tuple[int, Sequence[str]]]]
 

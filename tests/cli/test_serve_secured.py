@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.admin.diagnose import past
+from kgroup.admin.diagnose import histories
 from tests.ran import ran
-from tests.unit.broker.locks.listeners import PLAIN_USERS, Stores
+from tests.unit.broker.authentication.listeners import PLAIN_USERS, Stores
 
 KGROUP = Path(sys.executable).with_name("kgroup")
 
@@ -124,7 +124,7 @@ def test_the_process_that_reads_the_history_comes_in_by_the_same_lock(
     properties: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """TLS and SCRAM once more, in another process (`kgroup doctor` on very many groups)."""
-    monkeypatch.setattr(past, "MANY", 2)
+    monkeypatch.setattr(histories, "MANY", 2)
     local = ("--local", str(tmp_path / "data"))
     added = kgroup("cluster", "user", "add", "carol", "--password-file", "-", *local, said="pw\n")
     assert added.returncode == 0, added.stderr

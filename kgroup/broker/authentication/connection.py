@@ -7,10 +7,10 @@ import logging
 import ssl
 from typing import TYPE_CHECKING
 
+from kgroup.broker.authentication.listeners import SecuredListener
+from kgroup.broker.authentication.sasl import Authentication, SaslAuthentication, Session, Then
 from kgroup.broker.call import Call
 from kgroup.broker.connection import Connection, Host
-from kgroup.broker.locks.doors import Door
-from kgroup.broker.locks.sasl import Authentication, SaslLock, Session, Then
 from kgroup.broker.newcomers import Newcomers
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kgroup.protocol.registry import ApiKey
@@ -27,13 +27,13 @@ REAUTHENTICATION_MS = 1000
 _HANDSHAKE = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
 
-class LockedConnection(Connection):
+class SecuredConnection(Connection):
     """A Connection with TLS below it, or SASL before its first request, or both."""
 
-    def __init__(self, server: Host, node: int, door: Door, newcomers: Newcomers) -> None:
-        super().__init__(server, node, door.name)
+    def __init__(self, server: Host, node: int, security: SecuredListener, newcomers: Newcomers) -> None:
+        super().__init__(server, node, security.name)
         self._newcomers = newcomers
-        self._door = door
+        self._security = security
         self._authentication: Authentication | None = None
         self._session: Session | None = None
         self._again_ms = 0  # when it was last authenticated again
@@ -43,16 +43,16 @@ class LockedConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if self._door.sasl is not None:
-            self._begin(self._door.sasl, None)
+        if self._security.sasl is not None:
+            self._begin(self._security.sasl, None)
             self._newcomers.enter(self, self._host.removeprefix("/"), self.abort)
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(
                 self._newcomers.timeout_s, self._give_up, "nothing to authenticate it in time"
             )
-        elif self._door.tls is not None:
+        elif self._security.tls is not None:
             try:
-                named = principal_of(transport.get_extra_info("ssl_object"), self._door.mapping)
+                named = principal_of(transport.get_extra_info("ssl_object"), self._security.mapping)
             except ValueError as error:
                 self._give_up(f"a certificate that cannot be read ({error})")
                 return
@@ -69,9 +69,9 @@ class LockedConnection(Connection):
 
     def eof_received(self) -> bool:
         """TLS cannot be closed in one direction only; without it, what came whole is still served."""
-        return super().eof_received() if self._door.tls is None else False
+        return super().eof_received() if self._security.tls is None else False
 
-    def _begin(self, lock: SaslLock, before: Session | None) -> Authentication:
+    def _begin(self, lock: SaslAuthentication, before: Session | None) -> Authentication:
         asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self.node)
         begun = Authentication(lock, self._routes, self._dispatcher, asker, before)
         self._authentication = begun
@@ -87,13 +87,13 @@ class LockedConnection(Connection):
             return
         session = self._session
         if session is not None and session.ends_ms is not None:
-            assert self._door.sasl is not None
+            assert self._security.sasl is not None
             now_ms = self._dispatcher.clock.now_ms()
             if frame[pos : pos + 2] == _HANDSHAKE and (
                 not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
             ):
                 self._again_ms = now_ms
-                self._take(self._begin(self._door.sasl, session), frame[pos:])
+                self._take(self._begin(self._security.sasl, session), frame[pos:])
                 return
             if now_ms > session.ends_ms:
                 self._give_up("a request after its session expired")
@@ -107,14 +107,14 @@ class LockedConnection(Connection):
             return
         if step.then is Then.REFUSED:
             # With a delay: a client that tries passwords should wait, too.
-            assert self._door.sasl is not None
-            log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, step.why)
+            assert self._security.sasl is not None
+            log.info("%s failed to authenticate on %s: %s", self._host, self._security.name, step.why)
             self._stop_timer()
             self._refusing = True
             self._principal = ANONYMOUS
             self._pause()
             loop = asyncio.get_running_loop()
-            delay_s = self._door.sasl.delay_s
+            delay_s = self._security.sasl.delay_s
             self._timer = loop.call_later(delay_s, self._close_with, bytes(step.answer))
             return
         self._queue_out(bytearray(step.answer))

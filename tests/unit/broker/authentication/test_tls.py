@@ -21,8 +21,8 @@ from kgroup.errors import ConfigError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.cluster import Cluster
 from tests.broker_script import Script
+from tests.unit.broker.authentication.listeners import PLAIN_USERS, Stores, connected, locked, log_in, run
 from tests.unit.broker.brokers import Client
-from tests.unit.broker.locks.listeners import PLAIN_USERS, Stores, connected, locked, log_in, run
 
 METADATA = MetadataRequest(topics=None)
 SSL = {"listeners": "SSL://127.0.0.1:0"}

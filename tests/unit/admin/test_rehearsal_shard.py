@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.migrate.stage import copies_of, copy_of
+from kgroup.admin.migrate.rehearsal_shard import copies_of, copy_of
 from kgroup.admin.models import CLASSIC
 from kgroup.errors import BrokerRefused, Unreachable
 from tests.unit.admin.written_log import Written, classic, staged
@@ -73,12 +73,12 @@ def test_half_of_a_log_is_no_copy() -> None:
 
 def test_time_passes_on_the_stage_deadline_by_deadline() -> None:
     """A member that falls silent is gone when its session is over, and not before."""
-    puppet, log = classic(), Written()
+    client, log = classic(), Written()
     log.commits("g", 5)
     stage = staged(copy_of(log, "g").log, "g")
-    puppet.join(stage)
+    client.join(stage)
     stage.pass_time(30_000)
-    puppet.beat(stage)
+    client.beat(stage)
     stage.pass_time(59_000)
     assert (stage.type, len(stage.group.members)) == (CLASSIC, 1)
     stage.pass_time(2_000)

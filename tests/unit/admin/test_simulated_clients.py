@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.migrate.puppets import ConsumerPuppet, Refusal
+from kgroup.admin.migrate.simulated_clients import ConsumerClient, Refusal
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
@@ -46,15 +46,15 @@ def beaten(epoch: int, *owned: int, code: ErrorCode = ErrorCode.NONE) -> cgh.Con
     )
 
 
-def consumer(instance: str | None = None) -> ConsumerPuppet:
-    return ConsumerPuppet("m", instance, "c", "/h", ("orders",))
+def consumer(instance: str | None = None) -> ConsumerClient:
+    return ConsumerClient("m", instance, "c", "/h", ("orders",))
 
 
 def test_a_consumer_joins_with_nothing_and_beats_with_what_it_was_given() -> None:
-    at, puppet = Script(beaten(3, 0, 1), beaten(4, 1), beaten(4, 1)), consumer()
-    puppet.join(at)
-    puppet.beat(at)
-    puppet.beat(at)
+    at, client = Script(beaten(3, 0, 1), beaten(4, 1), beaten(4, 1)), consumer()
+    client.join(at)
+    client.beat(at)
+    client.beat(at)
     assert [r.member_epoch for r in at.sent] == [0, 3, 4]
     assert [r.subscribed_topic_names for r in at.sent] == [("orders",), None, None]
     owned = [[p for t in r.topic_partitions for p in t.partitions] for r in at.sent]
@@ -63,10 +63,10 @@ def test_a_consumer_joins_with_nothing_and_beats_with_what_it_was_given() -> Non
 
 def test_a_consumer_that_is_fenced_begins_anew_with_nothing() -> None:
     at = Script(beaten(3, 0), beaten(0, code=ErrorCode.FENCED_MEMBER_EPOCH), beaten(5))
-    puppet = consumer()
-    puppet.join(at)
-    puppet.beat(at)
-    assert (puppet.epoch, [r.member_epoch for r in at.sent]) == (5, [0, 3, 0])
+    client = consumer()
+    client.join(at)
+    client.beat(at)
+    assert (client.epoch, [r.member_epoch for r in at.sent]) == (5, [0, 3, 0])
     assert at.sent[-1].topic_partitions == ()
 
 
@@ -78,10 +78,10 @@ def test_a_coordinator_that_says_no_is_a_refusal_with_its_words() -> None:
 
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i", -2)])
 def test_a_consumer_that_leaves_is_silent_from_then_on(instance: str | None, epoch: int) -> None:
-    at, puppet = Script(beaten(3, 0), None), consumer(instance)
-    puppet.join(at)
-    puppet.leave(at)
-    puppet.beat(at)
+    at, client = Script(beaten(3, 0), None), consumer(instance)
+    client.join(at)
+    client.leave(at)
+    client.beat(at)
     assert [r.member_epoch for r in at.sent] == [0, epoch]
 
 
@@ -102,33 +102,33 @@ def synced(*partitions: int) -> SyncGroupResponse:
 
 
 def test_a_leader_hands_out_and_a_follower_does_not() -> None:
-    at, puppet = Script(joined("a", "a", ("a", "b")), synced(0)), classic()
-    puppet.join(at)
+    at, client = Script(joined("a", "a", ("a", "b")), synced(0)), classic()
+    client.join(at)
     given = {entry.member_id: Assignment.decode(entry.assignment) for entry in at.sent[-1].assignments}
     assert given == {
         "a": Assignment((TopicPartition("orders", 0),)),
         "b": Assignment((TopicPartition("orders", 1),)),
     }
-    assert (puppet.generation, puppet.assignment.partitions) == (7, (TopicPartition("orders", 0),))
-    at, puppet = Script(joined("b", "a"), synced(1)), classic()
-    puppet.join(at)
-    assert (at.sent[-1].assignments, puppet.assignment.partitions) == ((), (TopicPartition("orders", 1),))
+    assert (client.generation, client.assignment.partitions) == (7, (TopicPartition("orders", 0),))
+    at, client = Script(joined("b", "a"), synced(1)), classic()
+    client.join(at)
+    assert (at.sent[-1].assignments, client.assignment.partitions) == ((), (TopicPartition("orders", 1),))
 
 
 def test_an_answer_that_is_still_to_come_is_waited_for() -> None:
-    at, puppet = Script(None, synced(0)), classic()
-    puppet.join(at)
-    puppet.beat(at)
+    at, client = Script(None, synced(0)), classic()
+    client.join(at)
+    client.beat(at)
     assert [type(r) for r in at.sent] == [jg.JoinGroupRequest], "no heartbeat, and not joined twice"
     at.answers[0] = joined("a", "a", ("a",))
-    puppet.beat(at)
+    client.beat(at)
     assert [type(r) for r in at.sent] == [jg.JoinGroupRequest, SyncGroupRequest]
 
 
 def test_a_first_join_comes_back_with_the_id_it_was_told() -> None:
     required = joined("a", "", code=ErrorCode.MEMBER_ID_REQUIRED)
-    at, puppet = Script(required, joined("a", "a", ("a",)), synced(0)), classic()
-    puppet.join(at)
+    at, client = Script(required, joined("a", "a", ("a",)), synced(0)), classic()
+    client.join(at)
     assert [r.member_id for r in at.sent[:2]] == ["", "a"]
     with pytest.raises(Refusal):
         classic().join(Script(joined("", "", code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
@@ -137,20 +137,20 @@ def test_a_first_join_comes_back_with_the_id_it_was_told() -> None:
 @pytest.mark.parametrize(("protocol", "kept"), [("range", ()), ("cooperative-sticky", (0,))])
 def test_an_eager_client_gives_everything_up_before_it_rejoins(protocol: str, kept: tuple[int, ...]) -> None:
     rebalance = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    at, puppet = Script(joined("a", "a", ("a",)), synced(0), rebalance, None), classic(protocol=protocol)
-    puppet.join(at)
-    puppet.beat(at)
+    at, client = Script(joined("a", "a", ("a",)), synced(0), rebalance, None), classic(protocol=protocol)
+    client.join(at)
+    client.beat(at)
     told = Subscription.decode(at.sent[-1].protocols[0].metadata)
     assert (at.sent[-1].member_id, told.owned) == ("a", tuple(TopicPartition("orders", p) for p in kept))
 
 
 def test_a_member_that_is_not_known_any_more_comes_back_as_a_new_one() -> None:
     unknown = HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    at, puppet = Script(joined("a", "a", ("a",)), synced(0), unknown, None), classic()
-    puppet.join(at)
-    puppet.beat(at)
+    at, client = Script(joined("a", "a", ("a",)), synced(0), unknown, None), classic()
+    client.join(at)
+    client.beat(at)
     assert isinstance(at.sent[2], HeartbeatRequest)
-    assert (at.sent[3].member_id, puppet.assignment) == ("", Assignment())
+    assert (at.sent[3].member_id, client.assignment) == ("", Assignment())
 
 
 @pytest.mark.parametrize(("instance", "kinds"), [(None, [LeaveGroupRequest]), ("i", [])])

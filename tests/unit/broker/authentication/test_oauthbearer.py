@@ -17,15 +17,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from kgroup.broker.locks.jwks import UrlJwks, open_jwks
-from kgroup.broker.locks.tokens import BadToken, SignedTokens
+from kgroup.broker.authentication.jwks import UrlJwks, open_jwks
+from kgroup.broker.authentication.tokens import BadToken, SignedTokens
 from kgroup.broker.server import Server
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kgroup.runtime.clock import ManualClock
+from tests.unit.broker.authentication.listeners import connected, handshake, run, token
 from tests.unit.broker.brokers import Client
-from tests.unit.broker.locks.listeners import connected, handshake, run, token
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -310,7 +310,7 @@ def issuer() -> Iterator[tuple[str, dict[str, bytes]]]:
 def test_an_answer_larger_than_any_keys_is_not_read_to_its_end(
     issuer: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgroup.broker.locks.jwks.LONGEST", 100)
+    monkeypatch.setattr("kgroup.broker.authentication.jwks.LONGEST", 100)
     with pytest.raises(ConfigError, match="cannot be read: its answer is longer than 100 bytes"):
         open_jwks(issuer[0], 3_600_000)
 
@@ -319,7 +319,7 @@ def test_keys_behind_a_url_are_fetched_again(
     issuer: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A token whose key is not there is refused; meanwhile its key is fetched."""
-    monkeypatch.setattr("kgroup.broker.locks.jwks.SOONER_S", 0)
+    monkeypatch.setattr("kgroup.broker.authentication.jwks.SOONER_S", 0)
     url, says = issuer
     keys = open_jwks(url, 3_600_000)
     assert isinstance(keys, UrlJwks)

@@ -10,15 +10,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
-from kgroup.broker.locks.jwks import open_jwks
-from kgroup.broker.locks.settings import ListenerSettings
+from kgroup.broker.authentication.jwks import open_jwks
+from kgroup.broker.authentication.settings import ListenerSettings
 from kgroup.errors import ConfigError
 from kgroup.numbers import whole_number
 
 if TYPE_CHECKING:
     from jwt.types import Options
 
-    from kgroup.broker.locks.jwks import Jwks
+    from kgroup.broker.authentication.jwks import Jwks
     from kgroup.security.jaas import LoginModule
 
 UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"

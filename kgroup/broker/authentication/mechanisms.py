@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from kgroup.broker.locks.settings import JAAS, ListenerSettings
-from kgroup.broker.locks.tokens import BadToken, TokenValidator
+from kgroup.broker.authentication.settings import JAAS, ListenerSettings
+from kgroup.broker.authentication.tokens import BadToken, TokenValidator
 from kgroup.errors import ConfigError
 from kgroup.runtime.credentials import Credentials
 from kgroup.security.jaas import LoginModule, parse_jaas

@@ -7,31 +7,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgroup.broker.locks.mechanisms import exchanges, login_module
-from kgroup.broker.locks.settings import ListenerSettings
-from kgroup.broker.locks.tls import server_context
-from kgroup.broker.locks.tokens import SignedTokens, token_validator
+from kgroup.broker.authentication.mechanisms import exchanges, login_module
+from kgroup.broker.authentication.settings import ListenerSettings
+from kgroup.broker.authentication.tls import server_context
+from kgroup.broker.authentication.tokens import SignedTokens, token_validator
 from kgroup.errors import ConfigError
 from kgroup.extras import require_extra
 from kgroup.runtime.credentials import Credentials
 from kgroup.security.principal_mapping import DEFAULT_RULES, PrincipalMapping
 
 if TYPE_CHECKING:
-    from kgroup.broker.locks.jwks import Jwks
-    from kgroup.broker.locks.sasl import SaslLock
+    from kgroup.broker.authentication.jwks import Jwks
+    from kgroup.broker.authentication.sasl import SaslAuthentication
 
 MAX_FRAME = 524_288
 FAILED_DELAY_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SecuredListener:
     """A listener with its security; `keys` check tokens."""
 
     settings: ListenerSettings
     mapping: PrincipalMapping
     tls: ssl.SSLContext | None = None
-    sasl: SaslLock | None = None
+    sasl: SaslAuthentication | None = None
     keys: Jwks | None = None
 
     @property
@@ -39,9 +39,11 @@ class Door:
         return self.settings.name
 
 
-def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) -> tuple[Door, ...]:
+def secured_listeners(
+    listeners: Iterable[ListenerSettings], credentials: Credentials
+) -> tuple[SecuredListener, ...]:
     """Return these listeners, made ready; ConfigError names the setting or file that cannot be used."""
-    doors = []
+    secured = []
     for listener in listeners:
         rules = listener.get("ssl.principal.mapping.rules") or DEFAULT_RULES
         try:
@@ -57,21 +59,21 @@ def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) 
                 asked = own or "none"
             tls = server_context(listener.get, asked, listener.where)
         if not listener.uses_sasl:
-            doors.append(Door(listener, mapping, tls))
+            secured.append(SecuredListener(listener, mapping, tls))
             continue
-        from kgroup.broker.locks.sasl import SaslLock
+        from kgroup.broker.authentication.sasl import SaslAuthentication
 
         validator = None
         if "OAUTHBEARER" in listener.mechanisms:
             require_extra("serve", "kgroup serve with OAUTHBEARER", "jwt", "httpx")
             validator = token_validator(listener, login_module(listener, "OAUTHBEARER"))
         made = exchanges(listener, credentials, validator)
-        lock = SaslLock(
+        sasl = SaslAuthentication(
             made,
             {name: listener.number("connections.max.reauth.ms", 0, name) for name in made},
             listener.number("sasl.server.max.receive.size", MAX_FRAME),
             listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
         )
         keys = validator.keys if isinstance(validator, SignedTokens) else None
-        doors.append(Door(listener, mapping, tls, lock, keys))
-    return tuple(doors)
+        secured.append(SecuredListener(listener, mapping, tls, sasl, keys))
+    return tuple(secured)

@@ -25,7 +25,7 @@ from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kgroup.runtime.cluster import Cluster
 from tests.hostile.attacks import client_hello, crowd
 from tests.hostile.requests import Maker, every
-from tests.unit.broker.locks.listeners import (
+from tests.unit.broker.authentication.listeners import (
     PLAIN_USERS,
     ScramClient,
     Stores,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trustme
 
-from kgroup.broker.locks.settings import read_listeners
+from kgroup.broker.authentication.settings import read_listeners
 from kgroup.broker.server import Server
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

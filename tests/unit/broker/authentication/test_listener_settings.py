@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.broker.locks.settings import read_listeners
+from kgroup.broker.authentication.settings import read_listeners
 from kgroup.errors import ConfigError
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required;"

@@ -1,6 +1,6 @@
 """Stand-ins for a group's clients in a rehearsal: they answer the coordinator as clients do, and no more.
 
-A puppet takes over a member as the records describe it, so unlike kgroup.members it begins in mid-life.
+A client takes over a member as the records describe it, so unlike kgroup.members it begins in mid-life.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Refusal(Exception):
 
 
 @dataclass(slots=True)
-class ConsumerPuppet:
+class ConsumerClient:
     """A client of the consumer protocol. `owned`: topic id → partitions; it revokes as required."""
 
     member_id: str
@@ -126,7 +126,7 @@ Assign = Callable[[Collection[str]], Mapping[str, Assignment]]
 
 
 @dataclass(slots=True)
-class ClassicPuppet:
+class ClassicClient:
     """A client of the classic protocol with the protocols and timeouts of the one it stands for.
 
     As leader it distributes the result of `assign`.
@@ -257,4 +257,4 @@ def _at_once(at: CoordinatorLink, ticket: int, response: type[R]) -> R:
     return answer
 
 
-Puppet = ClassicPuppet | ConsumerPuppet
+SimulatedClient = ClassicClient | ConsumerClient

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.events import duration_text
 from kgroup.history.fold.view import RecordedMember
-from kgroup.history.items import Committed
+from kgroup.history.log_items import Committed
 
 MAX_REMEMBERED = 10_000
 """Member ids kept in a group: a bound for groups whose members never rejoin."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from kgroup.broker.authentication.mechanisms import Denied, Exchange
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import of_any_cluster, unsupported
-from kgroup.broker.locks.mechanisms import Denied, Exchange
 from kgroup.broker.routes import NotServed, Route, Routes, encoded
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
@@ -64,7 +64,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class SaslLock:
+class SaslAuthentication:
     """The demands of a listener: its mechanisms, and the longest session of each (0: without end)."""
 
     exchanges: Mapping[str, Callable[[], Exchange]]
@@ -78,7 +78,7 @@ class Authentication:
 
     def __init__(
         self,
-        lock: SaslLock,
+        lock: SaslAuthentication,
         routes: Routes,
         dispatcher: Dispatcher,
         call: Call[Message],

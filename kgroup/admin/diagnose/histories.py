@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts
-from kgroup.admin.diagnose.recorded import Recorded, look_into, look_into_deliveries
+from kgroup.admin.diagnose.group_records import Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.statuses import Unseen
@@ -16,7 +16,7 @@ from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.ahead import Ahead
+    from kgroup.admin.diagnose.read_ahead import Ahead
     from kgroup.history.sources.live import LiveTopic
 
 MANY = 1_000
@@ -105,7 +105,7 @@ class Past:
                 far = len(self._wanted) >= MANY and isinstance(self._cluster.transport, SocketTransport)
                 # On Windows a process cannot be given its end of a pipe.
                 if far and sys.platform != "win32":
-                    from kgroup.admin.diagnose.ahead import Ahead
+                    from kgroup.admin.diagnose.read_ahead import Ahead
 
                     self._ahead = Ahead(self._topic, self._by_partition)
         return self._topic

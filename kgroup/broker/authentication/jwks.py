@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kgroup.broker.locks.settings import is_loopback
+from kgroup.broker.authentication.settings import is_loopback
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

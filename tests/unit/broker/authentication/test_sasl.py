@@ -17,8 +17,7 @@ from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 from kgroup.runtime.clock import ManualClock
 from kgroup.security.principals import ANONYMOUS, Principal
 from tests.broker_script import Script
-from tests.unit.broker.brokers import Client
-from tests.unit.broker.locks.listeners import (
+from tests.unit.broker.authentication.listeners import (
     SASL,
     ScramClient,
     connected,
@@ -28,6 +27,7 @@ from tests.unit.broker.locks.listeners import (
     run,
     token,
 )
+from tests.unit.broker.brokers import Client
 
 VERSIONS = ApiVersionsRequest(client_software_name="a", client_software_version="1")
 METADATA = MetadataRequest(topics=None)
