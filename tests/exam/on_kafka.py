@@ -18,6 +18,8 @@ from .states import DIMENSIONS, State, possible
 
 Pair = tuple[str, str]
 Note = Callable[[str], object]
+AT_ONCE = 100
+"""States on one broker: their readers stop when the commands begin, so the answers must not take a minute."""
 TRIES = 12
 """Random states in which a pair is looked for before it counts as one that cannot be."""
 
@@ -112,13 +114,14 @@ def marked_on_kafka(
 ) -> tuple[Marks, list[tuple[State, str]]]:
     """Mark the answers about these states on a real Kafka; and list what did not come about, with why."""
     marks, spoiled = Marks(), list[tuple[State, str]]()
-    for state, bad, why in examined_on_kafka(release, states, note=note):
-        if why:
-            spoiled.append((state, why))
-            continue
-        marks.states += 1
-        marks.pairs.update(state.pairs)
-        if bad:
-            marks.wrong.update(state.pairs)
-        marks.found += [(state, fault) for fault in bad]
+    for first in range(0, len(states), AT_ONCE):
+        for state, bad, why in examined_on_kafka(release, states[first : first + AT_ONCE], note=note):
+            if why:
+                spoiled.append((state, why))
+                continue
+            marks.states += 1
+            marks.pairs.update(state.pairs)
+            if bad:
+                marks.wrong.update(state.pairs)
+            marks.found += [(state, fault) for fault in bad]
     return marks, spoiled
