@@ -20,6 +20,13 @@ from kgroup.cli.frame.tree import run
 from kgroup.client.retry import Retry
 from kgroup.errors import Unreachable
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumReplica,
+    QuorumTopic,
+)
 
 from .machine import NOW_MS, Machine
 
@@ -34,8 +41,9 @@ class Door:
 
     concurrent = False
 
-    def __init__(self, inner: EmbeddedTransport) -> None:
+    def __init__(self, inner: EmbeddedTransport, tells_time: Callable[[], int] | None) -> None:
         self._inner = inner
+        self._tells_time = tells_time
         self.versions = inner.versions
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
@@ -47,6 +55,8 @@ class Door:
         """Return a broker's answer; raise Unreachable for one that is down."""
         if node in self._inner.cluster.down:
             raise Unreachable(f"broker {node} does not answer", "")
+        if isinstance(message, DescribeQuorumRequest) and self._tells_time is not None:
+            return _quorum(self._tells_time())
         return self._inner.request(node, message, **options)
 
     def end_within(self, seconds: float) -> None:
@@ -54,6 +64,14 @@ class Door:
 
     def close(self) -> None:
         """Do nothing: the machine lives on."""
+
+
+def _quorum(now_ms: int) -> DescribeQuorumResponse:
+    """What Kafka's controller answers, of which kgroup's broker has none: it tells its time."""
+    leader = QuorumReplica(replica_id=1, log_end_offset=9, last_caught_up_timestamp=now_ms)
+    part = QuorumPartition(leader_id=1, leader_epoch=1, high_watermark=9, current_voters=(leader,))
+    topic = QuorumTopic(topic_name="__cluster_metadata", partitions=(part,))
+    return DescribeQuorumResponse(topics=(topic,))
 
 
 @dataclass(frozen=True)
@@ -105,8 +123,12 @@ class Asked:
 
 @contextlib.contextmanager
 def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
-    """Let the commands see the machine as this one does, by a clock that is right or wrong."""
+    """Let the commands see the machine as this one does, by a clock that is right or wrong.
+
+    The controller tells its time to those who see all, and to no other: as on a cluster that has none.
+    """
     transport = machine.seen_by(visibility)
+    door = Door(transport, (lambda: machine.now_ms) if visibility == "all" else None)
 
     def sleep(seconds: float) -> None:
         transport.run_until(machine.now_ms + max(int(seconds * 1000), 1))
@@ -122,7 +144,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as patched:
         patched.callback(setattr, Retry.__init__, "__defaults__", defaults)
         patched.enter_context(
-            mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: Door(transport))
+            mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: door)
         )
         patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from .detection import weights
 from .exam import VIEWS, examined
 from .known import is_known
 from .states import State, drawn
@@ -46,3 +47,9 @@ def test_the_exam_does_not_know_how_kgroup_judges() -> None:
 @pytest.mark.parametrize("seed", [3, 17, 99])
 def test_a_state_is_replayed_from_its_text(seed: int) -> None:
     assert State.parse(str(drawn(seed))) == drawn(seed)
+
+
+def test_a_reader_that_stopped_is_an_error_though_nobody_else_commits() -> None:
+    """One batch an hour, and a cluster in which nothing else moves: only the controller tells the time."""
+    said = weights("classic", "dead-static", "hourly", (10, 40, 100))
+    assert said == {10: {"ok"}, 40: {"warn"}, 100: {"error"}}

@@ -14,6 +14,7 @@ from kgroup.admin.change.remove_members import Selection, execute_removal, plan_
 from kgroup.admin.discovery import ClusterView, locate
 from kgroup.admin.journal import Journal
 from kgroup.admin.models import GroupDescription
+from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
@@ -202,3 +203,17 @@ def test_an_unknown_group_and_a_topic_that_is_there_already(case: Case, admin: C
     partition = TopicPartition(topic, 2)
     ends = list_offsets(admin, {partition: LATEST, TopicPartition(topic, 0): EARLIEST})
     assert [end.offset for end in ends.values() if isinstance(end, ListedOffset)] == [1, 0]
+
+
+def test_the_controller_tells_the_time_by_which_a_quiet_cluster_is_judged(
+    case: Case, admin: ClusterView
+) -> None:
+    """Five minutes between the clocks, and no commit for longer: Kafka's controller knows how late it is."""
+    here_ms = admin.now_ms() + 300_000
+    admin.now_ms = lambda: here_ms
+    clock = clock_of(admin, here_ms)
+    if case.server.kind == "kafka":
+        assert clock.off is not None and clock.off.endswith("s ahead of the controller's")
+        assert clock.off_ms is not None and 0 < clock.off_ms <= 300_000
+    else:
+        assert clock.off_ms is None

@@ -137,7 +137,7 @@ class Facts:
     @property
     def clock_words(self) -> tuple[str, ...]:
         """What is wrong, or may be, with the clocks by which ages were measured."""
-        words = self.clock.words if self.clock is not None else None
+        words = self.clock.off if self.clock is not None else None
         return () if words is None else (words,)
 
     @property

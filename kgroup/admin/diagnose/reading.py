@@ -157,7 +157,7 @@ def _status(
     made = _progress(facts, place, waits, undecided, times)
     found = []
     # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
-    for now_ms in dict.fromkeys((waits + clock.age_ms(waits), max(facts.now_ms, clock.newest_ms or 0))):
+    for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
         age_ms = max(now_ms - waits, 0)
         known = PartitionFacts(
             row.log_end_offset or 0,

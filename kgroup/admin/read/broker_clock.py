@@ -1,11 +1,12 @@
 """The brokers' time: ages of their records must not depend on the clock of the operator's machine.
 
-No request returns a broker's time. Coordinators stamp what they write, so the newest record of
-`__consumer_offsets` is a lower bound, and on a cluster with any consumer it is seconds old.
+Coordinators stamp what they write, so the newest record of `__consumer_offsets` is a lower bound, and on a
+cluster with any consumer it is seconds old. Where it is old, the controller is asked for its time, which it
+tells as that of the leader of its quorum (KIP-836; a cluster of ZooKeeper's has none).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
@@ -25,22 +26,26 @@ class Clock:
     """This machine's time in ms, and the newest that a coordinator wrote; None where unknown.
 
     `ahead` are the partitions whose newest record is stamped later than this machine's time, where the
-    coordinators' records may not be seen: its clock is behind, or their producers' are ahead.
+    coordinators' records may not be seen: its clock is behind, or their producers' are ahead. Where the
+    controller told its time, `here_ms` is that, and `off_ms` how far this machine's is ahead of it.
     """
 
     here_ms: int
     newest_ms: int | None = None
     ahead: frozenset[TopicPartition] = frozenset()
+    off_ms: int | None = None
 
     @property
     def sure(self) -> bool:
-        """Whether this machine's time is the brokers', as far as anything shows."""
-        return self.newest_ms is None or self.here_ms - self.newest_ms <= AGREE_MS
+        """Whether `here_ms` is the brokers' time, as far as anything shows."""
+        told = self.off_ms is not None
+        return told or self.newest_ms is None or self.here_ms - self.newest_ms <= AGREE_MS
 
     @property
     def is_behind(self) -> bool:
         """Whether the brokers have written what is still to come by this machine's clock."""
-        return self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
+        told = self.off_ms is not None
+        return not told and self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
 
     def may_be_behind(self, place: TopicPartition) -> bool:
         """Return whether records of this partition may be older than this machine's time says."""
@@ -58,13 +63,26 @@ class Clock:
         newest = self.here_ms if self.newest_ms is None else self.newest_ms
         return max(self.here_ms, newest) if self.sure else newest
 
+    @property
+    def most_ms(self) -> int:
+        """The brokers' time at most, unless this machine's clock is behind."""
+        return max(self.here_ms, self.newest_ms or 0)
+
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a record that a coordinator wrote."""
         return max(self.least_ms - written_ms, 0)
 
     @property
+    def off(self) -> str | None:
+        """What is wrong, or may be, with this machine's clock, whether or not ages are known."""
+        if self.off_ms is None or abs(self.off_ms) <= BEHIND_MS:
+            return self.words
+        side = "ahead of" if self.off_ms > 0 else "behind"
+        return f"this machine's clock is {abs(self.off_ms) / 1000:.0f} s {side} the controller's"
+
+    @property
     def words(self) -> str | None:
-        """What is wrong, or may be, with the clocks; None where they agree."""
+        """What is wrong, or may be, with the clocks by which ages are measured; None where they agree."""
         if self.newest_ms is None:
             return None
         apart = (self.here_ms - self.newest_ms) / 1000
@@ -87,10 +105,55 @@ def clock_of(
     """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
 
     Producers stamp the latter: a time beyond this machine's says that one of the two is wrong. `known` topics
-    are not asked for, and a cluster whose time is known is not asked.
+    are not asked for, and a cluster whose time is known is not asked. The controller is asked where the
+    records do not show that this machine's time is right.
     """
     if cluster.has_clock:
         return Clock(here_ms)
+    clock = _by_records(cluster, here_ms, also, known)
+    if clock.newest_ms is not None and clock.sure and not clock.is_behind and not clock.ahead:
+        return clock
+    began = cluster.now_ms()
+    told_ms = _told_ms(cluster)
+    if told_ms is None:
+        return clock
+    off_ms = (began + cluster.now_ms()) // 2 - told_ms
+    return replace(clock, here_ms=told_ms, ahead=frozenset(), off_ms=off_ms)
+
+
+def _told_ms(cluster: ClusterView) -> int | None:
+    """Return the controller's time; None where nothing tells it, or it may not be asked for."""
+    from kgroup.protocol.messages.describe_quorum import (
+        DescribeQuorumRequest,
+        DescribeQuorumResponse,
+        QuorumPartitionRequest,
+        QuorumTopicRequest,
+    )
+
+    log = QuorumTopicRequest(topic_name="__cluster_metadata", partitions=(QuorumPartitionRequest(),))
+    try:
+        # Before version 1 it tells no time.
+        answer = cluster.ask(
+            None, DescribeQuorumRequest(topics=(log,)), DescribeQuorumResponse, versions=(1, None)
+        )
+    except KgroupError:
+        return None
+    parts = [part for topic in answer.topics for part in topic.partitions]
+    times = [
+        voter.last_caught_up_timestamp
+        for part in parts
+        for voter in part.current_voters
+        if voter.replica_id == part.leader_id
+    ]
+    return next((ms for ms in times if ms > 0), None)
+
+
+def _by_records(
+    cluster: ClusterView,
+    here_ms: int,
+    also: Iterable[TopicPartition],
+    known: Answers[TopicDescription] | None,
+) -> Clock:
     try:
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]

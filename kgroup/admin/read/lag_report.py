@@ -208,7 +208,7 @@ def _age(clock: Clock, place: TopicPartition, written: Age) -> Age:
     """Return the age of a record by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
-    ahead = written - max(clock.here_ms, clock.newest_ms or 0)
+    ahead = written - clock.most_ms
     if ahead > AHEAD_MS:
         what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
         return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")

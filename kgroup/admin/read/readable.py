@@ -143,7 +143,7 @@ class Logs:
             return
         self.clock = self.clock or clock_of(self.cluster, here_ms, asked, topics)
         newest = self.clock.newest_ms
-        for place, seen in self._recent(asked, topics, max(here_ms, newest or 0)):
+        for place, seen in self._recent(asked, topics, self.clock.most_ms):
             self.views[place].recent_from = seen
             self.views[place].clock_is_behind = self.clock.may_be_behind(place)
         if not self.clock.sure and newest is not None:

@@ -23,6 +23,7 @@ from kgroup.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from kgroup.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -84,6 +85,9 @@ class FakeCluster:
         self.handlers.setdefault(FindCoordinatorRequest, self._find_coordinator)
         self.handlers.setdefault(MetadataRequest, self._metadata)
         self.handlers.setdefault(DescribeClusterRequest, self._describe_cluster)
+        # As a principal is answered that may not describe the cluster.
+        denied = DescribeQuorumResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        self.handlers.setdefault(DescribeQuorumRequest, lambda *_: denied)
         self.handlers.setdefault(DescribeConfigsRequest, self._describe_configs)
         self.handlers.setdefault(DescribeGroupsRequest, self._describe_groups)
 

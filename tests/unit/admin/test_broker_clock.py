@@ -14,6 +14,7 @@ from kgroup.admin.read.offsets import MAX_TIMESTAMP
 from kgroup.admin.read.record_times import Untimed
 from kgroup.admin.read.staleness import stale
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.protocol.messages import describe_quorum as dq
 from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import Held, commits, described, remembering
 from tests.unit.admin.fake_cluster import FakeCluster
@@ -133,3 +134,39 @@ def test_records_of_a_time_to_come_make_the_clock_unsure_where_the_offsets_topic
     assert [clock.may_be_behind(place) for place in places] == [True, False]
     assert (clock.words, clock.newest_ms) == (None, None)
     assert "is stamped later than it is" in (clock.words_of(places[0]) or "")
+
+
+def telling(fake: FakeCluster, ahead_s: int) -> FakeCluster:
+    """Let the controller tell its time, this machine's being so far ahead of it."""
+
+    def answer(_: int, request: dq.DescribeQuorumRequest) -> dq.DescribeQuorumResponse:
+        assert [topic.topic_name for topic in request.topics] == ["__cluster_metadata"]
+        now_ms = time.time_ns() // 1_000_000 - ahead_s * 1000
+        follower = dq.QuorumReplica(replica_id=1, last_caught_up_timestamp=now_ms - 5_000)
+        leader = dq.QuorumReplica(replica_id=3, last_caught_up_timestamp=now_ms)
+        part = dq.QuorumPartition(leader_id=3, current_voters=(follower, leader))
+        topic = dq.QuorumTopic(topic_name="__cluster_metadata", partitions=(part,))
+        return dq.DescribeQuorumResponse(topics=(topic,))
+
+    return fake.on(dq.DescribeQuorumRequest, answer)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("ahead_s", "off"), [(0, None), (300, "300 s ahead of"), (-300, "300 s behind")])
+def test_the_controller_tells_the_time_where_nothing_is_committed_any_more(
+    ahead_s: int, off: str | None
+) -> None:
+    """Where the whole cluster stood, each of its groups was of unknown status."""
+    here_ms = time.time_ns() // 1_000_000
+    fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_ms // 1000, {0: 4}))
+    fake = telling(stamped(fake, here_ms - ahead_s * 1000 - 900_000), ahead_s)
+    clock = clock_of(ClusterView(fake), here_ms)
+    assert clock.sure and not clock.is_behind and clock.words is None
+    assert (off is None) == (clock.off is None) and (off or "") in (clock.off or "")
+    assert clock.age_ms(here_ms - ahead_s * 1000 - 900_000) // 60_000 == 15
+
+
+def test_the_controller_is_not_asked_where_somebody_has_just_committed() -> None:
+    here_ms = time.time_ns() // 1_000_000
+    fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_ms // 1000, {0: 4}))
+    clock = clock_of(ClusterView(telling(stamped(fake, here_ms - 1_000), 0)), here_ms)
+    assert clock.sure and clock.off_ms is None and not fake.requests(dq.DescribeQuorumRequest)
