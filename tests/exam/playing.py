@@ -15,6 +15,10 @@ from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, rebuild
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 from kgroup.protocol.messages import consumer_group_heartbeat as cgh
 from kgroup.protocol.messages import streams_group_heartbeat as sgh
+from kgroup.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -319,9 +323,23 @@ class Group:
             for member in self.members:
                 if not member.left:
                     self._beat(member)
-        # What began before has ended with it, unless it waits for a member that left for now.
-        self.moving = self.moving and any(member.left for member in self.members)
+        # What began before has ended with it, unless it waits for a member that left for now, or that hangs.
+        self.moving = (self.moving and any(member.left for member in self.members)) or self._waits_for_hung()
         self.rebalances.append(self.machine.now_ms)
+
+    def _hangs(self, member: Member) -> bool:
+        """Whether its heartbeats go on, and it takes and gives up nothing."""
+        hung = self.state.owner == "hung" and self.state.protocol == "consumer"
+        return hung and self.machine.now_ms >= member.stops_ms
+
+    def _waits_for_hung(self) -> bool:
+        """Whether a member that hangs has not what it shall have, by the coordinator."""
+        hung = {member.member_id for member in self.members if self._hangs(member)}
+        if not hung:
+            return False
+        asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))
+        group = self.machine.ask(asked, ConsumerGroupDescribeResponse).groups[0]
+        return any(m.member_id in hung and m.assignment != m.target_assignment for m in group.members)
 
     def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:
         if self.state.protocol == "streams":
@@ -345,7 +363,7 @@ class Group:
             rebalance_timeout_ms=POLL_MS if first else -1,
             subscribed_topic_names=(() if member.regex else member.topics) if first else None,
             subscribed_topic_regex=member.regex if first else None,
-            topic_partitions=() if first else owned,
+            topic_partitions=() if first else None if self._hangs(member) else owned,
         )
         answer = self.machine.ask(
             request, cgh.ConsumerGroupHeartbeatResponse, who=f"{self.name}-{member.name}"
@@ -354,7 +372,7 @@ class Group:
         if epoch is not None:
             return
         member.epoch = answer.member_epoch
-        if answer.assignment is not None:
+        if answer.assignment is not None and not self._hangs(member):
             given = frozenset(
                 Place(names[each.topic_id], number)
                 for each in answer.assignment.topic_partitions

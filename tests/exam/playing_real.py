@@ -26,7 +26,7 @@ from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
-from kgroup.protocol.subscription import Assignment
+from kgroup.protocol.subscription import Assignment, Subscription
 from tests.interop.driver import Driver
 
 from .machine import NOW_MS, PREFIX
@@ -393,6 +393,12 @@ class RealGroup(Group):
 
     # the look
 
+    def reads(self, key: str, topics: Sequence[str]) -> None:
+        """Take from a member with a pattern what its client made of it, which alone knows when."""
+        for member in self.members:
+            if member.regex is not None and key in (member.instance, member.member_id):
+                member.topics = tuple(topics)
+
     def observed(self, state: str, members: Mapping[str, frozenset[Place]], *, moving: bool) -> None:
         """Take from the broker who is in the group, and what each owns; the clients know it later."""
         self.moving = moving
@@ -439,7 +445,10 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
         found = {}
         for member in each.members:
             owned = Assignment.decode(member.member_assignment).partitions if member.member_assignment else ()
-            found[member.group_instance_id or member.client_id] = frozenset(Place(*p) for p in owned)
+            key = member.group_instance_id or member.client_id
+            found[key] = frozenset(Place(*p) for p in owned)
+            if member.member_metadata:
+                by_name[each.group_id].reads(key, Subscription.decode(member.member_metadata).topics)
         at_rest = each.group_state in ("Stable", "Empty", "Dead")
         by_name[each.group_id].observed(each.group_state, found, moving=not at_rest)
     asked = ConsumerGroupDescribeRequest(group_ids=tuple(newer))

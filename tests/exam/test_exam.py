@@ -19,6 +19,7 @@ FOUND = (
     "protocol=streams owner=left membership=full since=1200",
     "protocol=consumer owner=dead-static log=recreated membership=flapping since=400",
     "owner=dead-static log=bursts since=120 delay=lazy seed=500225",
+    "protocol=consumer subscription=pattern owner=hung log=recreated",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

@@ -56,7 +56,8 @@ def topics_read(members: Sequence[Member], visible: Iterable[str] = ()) -> set[s
     read = {
         topic
         for member in members
-        for topic in (*(member.subscribed_topics or ()), *(e.topic for e in member.assignment or ()))
+        for has in (member.assignment, member.target_assignment)
+        for topic in (*(member.subscribed_topics or ()), *(e.topic for e in has or ()))
     }
     return read.union(*(matching_topics(compile_regex(each), visible) for each in patterns_at_rest(members)))
 
