@@ -21,9 +21,11 @@ from kgroup.coordinator.classic.leave import leave
 from kgroup.coordinator.classic.sync import sync
 from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.consumer import client_assignor, subscription, timers
+from kgroup.coordinator.consumer import client_assignor, subscription
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.epoch_group import EpochGroup
 from kgroup.coordinator.ids import Ids
+from kgroup.coordinator.member_timers import arm_after_load
 from kgroup.coordinator.migration import classic_members, consumer_members, streams_members
 from kgroup.coordinator.migration.downgrade import make_way
 from kgroup.coordinator.migration.fence import fence
@@ -38,13 +40,11 @@ from kgroup.coordinator.share import heartbeat as share
 from kgroup.coordinator.share import state_partitions
 from kgroup.coordinator.share.group import Initialize, ShareGroup
 from kgroup.coordinator.share.state_partitions import kept_of
-from kgroup.coordinator.share.timers import renew_session as renew_share_session
 from kgroup.coordinator.state import Group, State, Step
-from kgroup.coordinator.streams import timers as streams_timers
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.heartbeat import assign_at_last
 from kgroup.coordinator.streams.heartbeat import fence as remove_streams_member
-from kgroup.coordinator.timer_kinds import MEMBER_KINDS, STREAMS_MEMBER_KINDS, SWEEP, TimerKind
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SWEEP, TimerKind
 from kgroup.domain import NO_PRODUCER_ID, TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -151,15 +151,10 @@ class Coordinator:
                     renew_session(step, group, member)
                 if len(group.members) > step.config.max_size or standby.has_orphans(step, group):
                     rebalance.prepare(step, group)
-            elif isinstance(group, ConsumerGroup):
-                timers.arm_after_load(step, group)
-            elif isinstance(group, ShareGroup):
-                for member_id in group.members:
-                    renew_share_session(step, group.group_id, member_id)
-                if kept_of(group).initializing_topics:
-                    self.state.initializing_since_ms[group.group_id] = now_ms
-            else:
-                streams_timers.arm_after_load(step, group)
+                continue
+            arm_after_load(step, group)
+            if isinstance(group, ShareGroup) and kept_of(group).initializing_topics:
+                self.state.initializing_since_ms[group.group_id] = now_ms
         expiry.arm_sweep(step)
         step.commit()
         return _outcome(step)
@@ -341,12 +336,8 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.hold_timer_fired(step, group)
             case TimerKind.CLASSIC_SESSION:
                 rebalance.session_timer_fired(step, group, key.member_id)
-    elif isinstance(group, ConsumerGroup):
-        _fire_consumer(step, group, key, what)
-    elif isinstance(group, ShareGroup):
-        share.session_over(step, group, key.member_id)
     elif group is not None:
-        _fire_streams(step, group, key, what)
+        _fire_in_epoch_group(step, group, key, what)
 
 
 def _try_again(step: Step, key: TimerKey, what: object) -> None:
@@ -354,29 +345,27 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
 
     As in Kafka (CoordinatorTimerImpl, `retry`); a downgrade with a malformed subscription gets here.
     """
-    if key.kind in (*MEMBER_KINDS, *STREAMS_MEMBER_KINDS, TimerKind.SHARE_SESSION):
+    if key.kind in MEMBER_KINDS:
         step.arm(key, RETRY_BACKOFF_MS, what)
 
 
-def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -> None:
-    if key.kind == TimerKind.CONSUMER_REGEX:
-        subscription.resolve(step, group, what)
-        return
+def _fire_in_epoch_group(step: Step, group: EpochGroup[Any, Any], key: TimerKey, what: Any) -> None:
     member = group.members.get(key.member_id)
+    timers = group.KIND.timers
+    if isinstance(group, ConsumerGroup) and key.kind == TimerKind.CONSUMER_REGEX:
+        subscription.resolve(step, group, what)
+    elif isinstance(group, StreamsGroup) and key.kind == TimerKind.STREAMS_INITIAL:
+        assign_at_last(step, group)
     # A timer may outlive its member, or its group's type: conversions and places taken over do not search for
     # every one. A member that moved on since has revoked in time; its next revocation has another timer.
-    if member is None or (key.kind == TimerKind.CONSUMER_REVOCATION and member.epoch != what):
+    elif member is None or (key.kind == timers.revocation and member.epoch != what):
         return
-    if key.kind in MEMBER_KINDS:
-        fence(step, group, [member])
+    elif key.kind in timers.all:
+        _FENCES[type(group)](step, group, member)
 
 
-def _fire_streams(step: Step, group: StreamsGroup, key: TimerKey, what: object) -> None:
-    if key.kind == TimerKind.STREAMS_INITIAL:
-        assign_at_last(step, group)
-        return
-    member = group.members.get(key.member_id)
-    if member is None or (key.kind == TimerKind.STREAMS_REVOCATION and member.epoch != what):
-        return
-    if key.kind in STREAMS_MEMBER_KINDS:
-        remove_streams_member(step, group, member)
+_FENCES: dict[type, Callable[[Step, Any, Any], None]] = {
+    ConsumerGroup: lambda step, group, member: fence(step, group, [member]),
+    ShareGroup: share.fence,
+    StreamsGroup: remove_streams_member,
+}

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.records import forget_consumer_group
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.share.records import forget_share_group
 from kgroup.coordinator.state import Group, Step
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.records import forget_streams_group
 from kgroup.protocol.group_records import GroupMetadataKey
 
-CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+CLASSIC = "classic"
 
 
 def type_of(group: Group) -> str:
     """Return the group's type, as ListGroups reports it."""
-    if isinstance(group, ClassicGroup):
-        return CLASSIC
-    if isinstance(group, ConsumerGroup):
-        return CONSUMER
-    return SHARE if isinstance(group, ShareGroup) else STREAMS
+    return CLASSIC if isinstance(group, ClassicGroup) else group.KIND.name
 
 
 def forget_group(step: Step, group: Group) -> None:
     """Write the tombstones of the group itself, in the order replay asks for."""
-    if isinstance(group, ClassicGroup):
-        step.write(GroupMetadataKey(group=group.group_id), None)
-    elif isinstance(group, ConsumerGroup):
-        forget_consumer_group(step, group)
-    elif isinstance(group, ShareGroup):
-        forget_share_group(step, group)
-    else:
-        forget_streams_group(step, group)
+    _FORGET[type(group)](step, group)
+
+
+_FORGET: dict[type, Callable[[Step, Any], None]] = {
+    ClassicGroup: lambda step, group: step.write(GroupMetadataKey(group=group.group_id), None),
+    ConsumerGroup: forget_consumer_group,
+    ShareGroup: forget_share_group,
+    StreamsGroup: forget_streams_group,
+}

@@ -1,7 +1,9 @@
 """What each record of `__consumer_offsets` does to the state: hard state changes by nothing else.
 
 So a restart reads what was there (CP-55). A tombstone for something that is not there is never an error:
-compaction may have removed the rest.
+compaction may have removed the rest. Consumer, share and streams groups are deleted alike, and in Kafka's
+order only: assignments, targets, the target epoch, members, the group. The next group of that name would
+adopt anything left over.
 """
 
 from __future__ import annotations
@@ -13,23 +15,18 @@ from typing import Any, TypeAlias, TypeVar
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
+from kgroup.coordinator.epoch_group import EpochGroup
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
-from kgroup.coordinator.share import replay as share
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import State
-from kgroup.coordinator.streams import replay as streams
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch
 from kgroup.domain import NO_EPOCH
 from kgroup.protocol import group_records as r
-from kgroup.protocol.record_kinds import RecordKey, RecordValue
-from kgroup.protocol.share_records import PAIRS as SHARE_PAIRS
-from kgroup.protocol.share_records import ShareKey
-from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
-from kgroup.protocol.streams_records import StreamsKey
+from kgroup.protocol.record_kinds import RecordKey
+from kgroup.protocol.share_records import ShareGroupStatePartitionMetadataKey
+from kgroup.protocol.streams_records import StreamsGroupTopologyKey
 
 G = TypeVar("G", ConsumerGroup, ShareGroup, StreamsGroup)
 Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
@@ -123,122 +120,99 @@ def _group(state: State, group_id: str, kind: type[G], *, create: bool) -> G | N
     return made
 
 
-def _group_epoch(
-    state: State, key: r.ConsumerGroupMetadataKey, value: r.ConsumerGroupMetadataValue | None, _: int, __: int
-) -> None:
-    group = _group(state, key.group_id, ConsumerGroup, create=value is not None)
-    if group is None:
-        return
+def _group_value(group: EpochGroup[Any, Any], state: State, key: Any, value: Any) -> None:
     if value is not None:
-        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        group.put_group(value)
         return
-    refuse_if_not_last(group)
-    del state.groups[key.group_id]
+    if group.members or group.targets or group.assignment_epoch != NO_EPOCH:
+        raise InconsistentLog(f"group {group.group_id} is deleted before its members and targets are")
+    del state.groups[group.group_id]
 
 
-def _partition_metadata(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupPartitionMetadataKey,
-    value: r.ConsumerGroupPartitionMetadataValue | None,
-) -> None:
+def _member(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+    member = group.members.get(key.member_id)
+    if value is not None:
+        group.put_member(replace(member or group.KIND.new_member(key.member_id), metadata=value))
+        return
+    # Compaction may have removed what came before: a tombstone without a member is no error.
+    if member is None:
+        return
+    if member.epoch != NO_EPOCH or key.member_id in group.targets:
+        raise InconsistentLog(
+            f"member {key.member_id} of group {group.group_id} is removed before its assignment and target "
+            "are"
+        )
+    group.drop_member(key.member_id)
+
+
+def _target_epoch(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+    if value is not None:
+        group.assignment_epoch = value.assignment_epoch
+        group.assignment_timestamp_ms = value.assignment_timestamp
+        return
+    if group.targets:
+        raise InconsistentLog(f"the target epoch of group {group.group_id} is removed before its targets are")
+    group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
+
+
+def _target(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+    group.put_target(key.member_id, value)
+
+
+def _current(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+    member = group.members.get(key.member_id)
+    if value is not None:
+        member = member or group.KIND.new_member(key.member_id)
+        group.put_member(replace(member, current=type(member.current).of(value)))
+    elif member is not None:
+        group.put_member(replace(member, current=type(member.current)(NO_EPOCH, NO_EPOCH)))
+
+
+def _partition_metadata(group: ConsumerGroup, _: State, key: Any, value: Any) -> None:
     group.has_partition_metadata = value is not None
 
 
-def _member(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupMemberMetadataKey,
-    value: r.ConsumerGroupMemberMetadataValue | None,
-) -> None:
-    if value is None:
-        member_removed(group, key.member_id)
-        return
-    before = group.members.get(key.member_id) or ConsumerMember(key.member_id, value)
-    group.put_member(replace(before, metadata=value))
-
-
-def _target_epoch(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupTargetAssignmentMetadataKey,
-    value: r.ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    target_epoch(group, value)
-
-
-def _target(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupTargetAssignmentMemberKey,
-    value: r.ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.targets.pop(key.member_id, None)
-        group.assignor_says.pop(key.member_id, None)
-        return
-    # Kafka writes a set in any order; a target that differs in that alone is unchanged.
-    group.targets[key.member_id] = {t.topic_id: tuple(sorted(t.partitions)) for t in value.topic_partitions}
-    if value.error or value.metadata_version or value.metadata_bytes:
-        group.assignor_says[key.member_id] = value
-    else:
-        group.assignor_says.pop(key.member_id, None)
-
-
-def _assignment(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupCurrentMemberAssignmentKey,
-    value: r.ConsumerGroupCurrentMemberAssignmentValue | None,
-) -> None:
-    member = group.members.get(key.member_id)
-    if value is not None:
-        before = member or ConsumerMember(key.member_id, no_metadata())
-        group.put_member(replace(before, current=Current.of(value)))
-    elif member is not None:
-        group.put_member(replace(member, current=Current(NO_EPOCH, NO_EPOCH)))
-
-
-def _regex(
-    group: ConsumerGroup,
-    key: r.ConsumerGroupRegularExpressionKey,
-    value: r.ConsumerGroupRegularExpressionValue | None,
-) -> None:
+def _regex(group: ConsumerGroup, _: State, key: r.ConsumerGroupRegularExpressionKey, value: Any) -> None:
     if value is None:
         group.resolved.pop(key.regular_expression, None)
     else:
         group.resolved[key.regular_expression] = value
 
 
-def _in_group(apply: Callable[[ConsumerGroup, Any, Any], None]) -> Replay:
-    """Apply a record about a part of a consumer group; a tombstone of a missing one does nothing."""
+def _kept(group: ShareGroup, _: State, key: Any, value: Any) -> None:
+    group.kept = value
+
+
+def _topology(group: StreamsGroup, _: State, key: Any, value: Any) -> None:
+    group.topology = value
+
+
+def _in_group(kind: type[G], apply: Callable[[Any, State, Any, Any], None]) -> Replay:
+    """Apply a record to its group; a tombstone about a missing group does nothing."""
 
     def replay_in_group(state: State, key: Any, value: Any, _: int, __: int) -> None:
-        group = _group(state, key.group_id, ConsumerGroup, create=value is not None)
+        group = _group(state, key.group_id, kind, create=value is not None)
         if group is not None:
-            apply(group, key, value)
+            apply(group, state, key, value)
 
     return replay_in_group
 
 
-def _streams(state: State, key: StreamsKey, value: RecordValue | None, _: int, __: int) -> None:
-    group = _group(state, r.group_of(key), StreamsGroup, create=value is not None)
-    if group is not None:
-        streams.apply(state, group, key, value)
-
-
-def _share(state: State, key: ShareKey, value: RecordValue | None, _: int, __: int) -> None:
-    group = _group(state, r.group_of(key), ShareGroup, create=value is not None)
-    if group is not None:
-        share.apply(state, group, key, value)
-
-
+_SLOTS = {
+    "group": _group_value,
+    "member": _member,
+    "target_epoch": _target_epoch,
+    "target": _target,
+    "current": _current,
+}
+_KINDS: tuple[Any, ...] = (ConsumerGroup, ShareGroup, StreamsGroup)
 _REPLAYS: dict[type[RecordKey], Replay] = {
     r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,
     r.GroupMetadataKey: _classic_group,
-    r.ConsumerGroupMetadataKey: _group_epoch,
-    r.ConsumerGroupPartitionMetadataKey: _in_group(_partition_metadata),
-    r.ConsumerGroupMemberMetadataKey: _in_group(_member),
-    r.ConsumerGroupTargetAssignmentMetadataKey: _in_group(_target_epoch),
-    r.ConsumerGroupTargetAssignmentMemberKey: _in_group(_target),
-    r.ConsumerGroupCurrentMemberAssignmentKey: _in_group(_assignment),
-    r.ConsumerGroupRegularExpressionKey: _in_group(_regex),
-    **dict.fromkeys((key for key, _ in SHARE_PAIRS), _share),
-    **dict.fromkeys((key for key, _ in STREAMS_PAIRS), _streams),
+    **{key: _in_group(kind, _SLOTS[slot]) for kind in _KINDS for key, slot in kind.KIND.records.by_key()},
+    r.ConsumerGroupPartitionMetadataKey: _in_group(ConsumerGroup, _partition_metadata),
+    r.ConsumerGroupRegularExpressionKey: _in_group(ConsumerGroup, _regex),
+    ShareGroupStatePartitionMetadataKey: _in_group(ShareGroup, _kept),
+    StreamsGroupTopologyKey: _in_group(StreamsGroup, _topology),
 }

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, State
-from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SESSION_KINDS, STREAMS_MEMBER_KINDS, TimerKind
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, REVOCATION_KINDS, SESSION_KINDS, TimerKind
 from kgroup.timers import TimerKey
 
-_OF_ONE_MEMBER = frozenset((*MEMBER_KINDS, *STREAMS_MEMBER_KINDS)) - frozenset(SESSION_KINDS)
-_OF_AN_EPOCH = frozenset((TimerKind.CONSUMER_REVOCATION, TimerKind.STREAMS_REVOCATION))
+_OF_ONE_MEMBER = MEMBER_KINDS.difference(SESSION_KINDS)
 
 
 class MemberName(NamedTuple):
@@ -31,13 +29,9 @@ def members(state: State) -> Iterator[MemberName]:
         if isinstance(group, ClassicGroup):
             for each in group.members.values():
                 yield MemberName(group.group_id, each.member_id, each.instance_id, each.client_id)
-        elif isinstance(group, ShareGroup):
-            for reader in group.members.values():
-                yield MemberName(group.group_id, reader.member_id, None, reader.metadata.client_id)
         else:
             for member_id, member in group.members.items():
-                known = member.metadata
-                yield MemberName(group.group_id, member_id, known.instance_id, known.client_id)
+                yield MemberName(group.group_id, member_id, member.instance_id, member.metadata.client_id)
 
 
 def session_of(state: State, member: MemberName) -> TimerKey | None:
@@ -75,9 +69,7 @@ def _awaited(group: Group, key: TimerKey, what: object) -> Iterable[str]:
         # The leader's sync makes the group Stable, and the other syncs are still to come.
         current = key.kind == TimerKind.CLASSIC_SYNC and what == group.generation
         return group.pending_sync if current and group.state is not ClassicState.PREPARING else ()
-    if isinstance(group, ShareGroup):
-        return ()
     member = group.members.get(key.member_id)
     if member is None or key.kind not in _OF_ONE_MEMBER:
         return ()
-    return () if key.kind in _OF_AN_EPOCH and member.epoch != what else (key.member_id,)
+    return () if key.kind in REVOCATION_KINDS and member.epoch != what else (key.member_id,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from kgroup.timers import TimerKey
 
@@ -26,24 +27,37 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset-expiry"
 
 
-MEMBER_KINDS = (
+class MemberTimers(NamedTuple):
+    """The timers of one kind of members: each fences its member when it fires.
+
+    Heartbeats renew `session`; `revocation` is of an epoch of the member.
+    """
+
+    session: TimerKind
+    revocation: TimerKind | None = None
+    others: tuple[TimerKind, ...] = ()
+
+    @property
+    def all(self) -> tuple[TimerKind, ...]:
+        revocation = () if self.revocation is None else (self.revocation,)
+        return (self.session, *revocation, *self.others)
+
+
+CONSUMER_MEMBERS = MemberTimers(
     TimerKind.CONSUMER_SESSION,
     TimerKind.CONSUMER_REVOCATION,
-    TimerKind.CONSUMER_JOIN,
-    TimerKind.CONSUMER_SYNC,
+    (TimerKind.CONSUMER_JOIN, TimerKind.CONSUMER_SYNC),
 )
-"""Those of a consumer group's members: each fences its member when it fires."""
+STREAMS_MEMBERS = MemberTimers(TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVOCATION)
+SHARE_MEMBERS = MemberTimers(TimerKind.SHARE_SESSION)
+_EVERY = (CONSUMER_MEMBERS, STREAMS_MEMBERS, SHARE_MEMBERS)
 
-STREAMS_MEMBER_KINDS = (TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVOCATION)
-"""Those of a streams group's members, likewise."""
-
-SESSION_KINDS = (
-    TimerKind.CLASSIC_SESSION,
-    TimerKind.CONSUMER_SESSION,
-    TimerKind.STREAMS_SESSION,
-    TimerKind.SHARE_SESSION,
-)
+MEMBER_KINDS = frozenset(kind for each in _EVERY for kind in each.all)
+"""Those of members of groups with targets."""
+SESSION_KINDS = (TimerKind.CLASSIC_SESSION, *(each.session for each in _EVERY))
 """Those that heartbeats renew, of all types of group; a new type has its own here."""
+REVOCATION_KINDS = frozenset(each.revocation for each in _EVERY if each.revocation is not None)
+"""Those of an epoch of a member."""
 
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")
 """The one timer that belongs to no group."""

@@ -13,16 +13,15 @@ from kgroup.coordinator.consumer import client_assignor
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, MemberState
 from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
-from kgroup.coordinator.consumer.records import replace_member, write_current, write_metadata
 from kgroup.coordinator.consumer.subscription import (
     RegexChange,
     Subscriptions,
-    metadata_expired,
     refresh,
     update_regex,
 )
 from kgroup.coordinator.consumer.target import Target, preferred, stored_target, update_target
-from kgroup.coordinator.consumer.timers import limit_revocation
+from kgroup.coordinator.member_timers import limit_revocation
+from kgroup.coordinator.records import replace_member, write_current, write_metadata
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.releases import Change
@@ -60,7 +59,7 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     known = before.member_id in group.members or before.instance_id is not None
     said = after.metadata is not before.metadata
     if (said and after.metadata != before.metadata) or not known:
-        write_metadata(step, group.group_id, after)
+        write_metadata(step, group, after)
     names_changed = said and set(before.names) != set(after.names)
     offers_changed = said and before.metadata.client_assignors != after.metadata.client_assignors
     regex = update_regex(step, group, before, after)
@@ -73,7 +72,7 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     # What an assignor reads of a member counts as a change (CP-40); rack, client id and host do not (CP-25).
     bump = bump or (offers_changed and step.config.client_assignors)
     bump = bump or _votes_changed(step, group, before, after)
-    if bump or metadata_expired(step, group):
+    if bump or group.topics_expired(step.now_ms):
         epoch = refresh(step, group, subscriptions, bump=bump)
     return News(epoch, subscriptions.homogeneous(), changed)
 
@@ -99,11 +98,11 @@ def move(
     if moved == member.current:
         return member
     member = replace(member, current=moved)
-    write_current(step, group.group_id, member)
+    write_current(step, group, member)
     # Only a step touches the limit: if each heartbeat renewed it, a member that sends heartbeats but never
     # revokes would keep its partitions for ever (CP-17). A classic member's own join timer limits it instead.
     if not member.is_classic:
-        limit_revocation(step, group.group_id, member)
+        limit_revocation(step, group, member)
     return member
 
 
@@ -142,7 +141,7 @@ def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_
     """
     current = replace(holder.current, epoch=0, previous_epoch=0)
     member = ConsumerMember(member_id, holder.metadata, current)
-    replace_member(step, group.group_id, holder, member, group.target_of(holder.member_id))
+    replace_member(step, group, holder, member)
     return member
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup, listed
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.records import listed, write_target_epoch
 from kgroup.coordinator.consumer.target import may_compute
+from kgroup.coordinator.records import write_target_epoch
 from kgroup.coordinator.state import Computation, Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import (
@@ -161,7 +161,7 @@ def install(
         computed_as = _handed_out_as(computation, member)
         if computed_as is not None:
             _write(step, group, member.member_id, given.get(computed_as) or Installed(member_id=computed_as))
-    write_target_epoch(step, group.group_id, request.group_epoch, step.now_ms)
+    write_target_epoch(step, group, request.group_epoch, step.now_ms)
     del step.state.computations[group.group_id]
     return ConsumerGroupInstallAssignmentResponse()
 

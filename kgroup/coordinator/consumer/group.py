@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
-from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState, new_member
+from kgroup.coordinator.epoch_group import EpochGroup, GroupKind
 from kgroup.coordinator.inconsistency import InconsistentLog
+from kgroup.coordinator.timer_kinds import CONSUMER_MEMBERS
 from kgroup.domain import NO_EPOCH
+from kgroup.protocol import record_slots
 from kgroup.protocol.group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
+    TargetTopicPartitions,
 )
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -41,30 +46,46 @@ class Quiet(NamedTuple):
     response: ConsumerGroupHeartbeatResponse
 
 
+def listed(partitions: Mapping[bytes, tuple[int, ...]]) -> tuple[TargetTopicPartitions, ...]:
+    """Return partitions as records carry them."""
+    return tuple(
+        TargetTopicPartitions(topic_id=topic_id, partitions=numbers)
+        for topic_id, numbers in partitions.items()
+    )
+
+
+def _target_in(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+    # Kafka writes a set in any order; a target that differs in that alone is unchanged.
+    return {t.topic_id: tuple(sorted(t.partitions)) for t in value.topic_partitions}
+
+
+def _target_value(target: Assignment) -> ConsumerGroupTargetAssignmentMemberValue:
+    return ConsumerGroupTargetAssignmentMemberValue(topic_partitions=listed(target))
+
+
 @dataclass(slots=True)
-class ConsumerGroup:
-    """One consumer group. A new one starts at epoch 1, as does one known only through some of its records.
+class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
+    """One consumer group; its first member, whose join bumps epoch 1, gets epoch 2 (CP-01).
 
-    So the first member, whose join bumps it, gets epoch 2 (CP-01); 0 is no epoch, but means "I join".
-
-    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is refreshed), `metadata_sent`
-    (the epoch at which a member last received a client-side assignor's metadata) and `quiet` (heartbeats
-    that changed nothing).
+    Soft: `metadata_sent` (the epoch at which a member last received a client-side assignor's metadata) and
+    `quiet` (heartbeats that changed nothing).
     """
 
-    group_id: str
-    epoch: int = 1
-    metadata_hash: int = 0
-    assignment_epoch: int = 1
-    assignment_timestamp_ms: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    KIND = GroupKind(
+        "consumer",
+        record_slots.CONSUMER,
+        CONSUMER_MEMBERS,
+        attrgetter("consumer_session_timeout_ms"),
+        new_member,
+        _target_in,
+        _target_value,
+        NOTHING,
+    )
+
     static: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, Assignment] = field(default_factory=dict)
     assignor_says: dict[str, ConsumerGroupTargetAssignmentMemberValue] = field(default_factory=dict)
     resolved: dict[str, ConsumerGroupRegularExpressionValue] = field(default_factory=dict)
     has_partition_metadata: bool = False
-    refresh_deadline_ms: int = 0
-    refresh_epoch: int = 0
     metadata_sent: dict[str, int] = field(default_factory=dict)
     quiet: dict[str, Quiet] = field(default_factory=dict)
     by_name: Counter[str] = field(default_factory=Counter)
@@ -72,11 +93,6 @@ class ConsumerGroup:
     by_assignor: Counter[str] = field(default_factory=Counter)
     classic_members: int = 0
     _owners: dict[bytes, dict[int, int]] = field(default_factory=dict)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group is Empty: without members."""
-        return not self.members
 
     @property
     def state(self) -> ConsumerState:
@@ -113,12 +129,17 @@ class ConsumerGroup:
         """Return names of the topics the member subscribes to, by name or through its pattern."""
         return frozenset(member.names).union(self.resolved_topics(member.regex))
 
-    def target_of(self, member_id: str) -> Assignment:
-        return self.targets.get(member_id, NOTHING)
-
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
         """Return the member epoch of the partition's owner, NO_EPOCH if it is free."""
         return self._owners.get(topic_id, {}).get(partition, NO_EPOCH)
+
+    def put_target(self, member_id: str, value: Any) -> None:
+        """Apply a record of a member's target, with what a client-side assignor adds to it."""
+        EpochGroup.put_target(self, member_id, value)
+        if value is not None and (value.error or value.metadata_version or value.metadata_bytes):
+            self.assignor_says[member_id] = value
+        else:
+            self.assignor_says.pop(member_id, None)
 
     def put_member(self, member: ConsumerMember) -> None:
         """Apply a member's metadata or assignment; raise InconsistentLog for a second owner."""

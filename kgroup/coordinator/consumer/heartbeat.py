@@ -16,11 +16,11 @@ from kgroup.coordinator.consumer.member import (
     UNCHANGED_TIMEOUT,
     ConsumerMember,
     Epochs,
-    no_metadata,
+    new_member,
 )
 from kgroup.coordinator.consumer.quiet import note
 from kgroup.coordinator.consumer.reconcile import Owned
-from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.member_timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue
@@ -44,7 +44,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGro
     after = before if metadata is before.metadata else replace(before, metadata=metadata)
     client_assignor.refuse_if_no_overlap(step, group, after)
     after, epoch = advance(step, group, before, after, owned)
-    renew_session(step, group.group_id, after)
+    renew_session(step, group, after)
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
@@ -113,7 +113,7 @@ def _member(step: Step, group: ConsumerGroup, request: Request, owned: Owned | N
             raise Refused(
                 ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
             )
-        return ConsumerMember(member_id, no_metadata())
+        return new_member(member_id)
     _refuse_epoch(member, request.member_epoch, owned)
     return member
 
@@ -121,7 +121,7 @@ def _member(step: Step, group: ConsumerGroup, request: Request, owned: Owned | N
 def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
     holder = group.members.get(group.static.get(instance_id, ""))
     if holder is None:
-        return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
+        return group.members.get(member_id) or new_member(member_id)
     # An owner that has not announced its return (epoch -2) may be alive: two would own its partitions. A
     # classic member cannot announce it, and is replaced as in KIP-345.
     if not holder.is_classic and holder.epoch != LEFT_EPOCH:

@@ -7,16 +7,11 @@ from dataclasses import replace
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, NO_PARTITIONS, ConsumerMember
-from kgroup.coordinator.consumer.records import (
-    remove_member,
-    remove_regex,
-    write_current,
-    write_epoch,
-    write_target_epoch,
-)
+from kgroup.coordinator.consumer.records import remove_regex
 from kgroup.coordinator.consumer.roster import take_over
 from kgroup.coordinator.consumer.subscription import Subscriptions
-from kgroup.coordinator.consumer.timers import cancel_all
+from kgroup.coordinator.member_timers import cancel_all
+from kgroup.coordinator.records import remove_member, write_current, write_epoch, write_target_epoch
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
@@ -63,7 +58,7 @@ def go_for_a_while(step: Step, group: ConsumerGroup, member: ConsumerMember) -> 
     current = member.current
     zeroed = {topic: dict.fromkeys(numbers, 0) for topic, numbers in current.assigned.items()}
     gone = replace(current, epoch=LEFT_EPOCH, assigned=zeroed, revoking=NO_PARTITIONS)
-    write_current(step, group.group_id, replace(member, current=gone))
+    write_current(step, group, replace(member, current=gone))
 
 
 def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
@@ -73,15 +68,15 @@ def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -
     after the other cost one computation.
     """
     for member in gone:
-        remove_member(step, group.group_id, member.member_id)
+        remove_member(step, group, member.member_id)
     subscriptions = Subscriptions.without(group, gone)
     for pattern in group.resolved:
         if not subscriptions.patterns[pattern]:
             remove_regex(step, group.group_id, pattern)
     topics = subscriptions.topics(group)
-    write_epoch(step, group.group_id, group.epoch + 1, hash_of(step.state, topics))
+    write_epoch(step, group, group.epoch + 1, hash_of(step.state, topics))
     if len(gone) == len(group.members) and step.config.kafka.has(Change.EMPTIED_TARGETS):
-        write_target_epoch(step, group.group_id, group.epoch + 1, 0)
+        write_target_epoch(step, group, group.epoch + 1, 0)
     take_over(step, group, gone, group.epoch + 1)
     for member in gone:
-        cancel_all(step, group.group_id, member.member_id)
+        cancel_all(step, group, member.member_id)

@@ -8,6 +8,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
+from kgroup.coordinator.epoch_group import EpochMember
 from kgroup.domain import NO_EPOCH
 from kgroup.protocol.group_records import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -46,6 +47,10 @@ class Current:
     assigned: Epochs = field(default_factory=lambda: NO_PARTITIONS)
     revoking: Epochs = field(default_factory=lambda: NO_PARTITIONS)
 
+    @property
+    def must_revoke(self) -> bool:
+        return self.state is MemberState.UNREVOKED_PARTITIONS
+
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """Return the epoch at which the member got the partition, assigned or being revoked; else None."""
         for partitions in (self.assigned, self.revoking):
@@ -79,20 +84,15 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(EpochMember[ConsumerGroupMemberMetadataValue, Current]):
     """A member: `metadata` is its record 5 as it was written, `current` its record 8."""
 
-    member_id: str
-    metadata: ConsumerGroupMemberMetadataValue
     current: Current = field(default_factory=Current)
 
     @property
-    def instance_id(self) -> str | None:
-        return self.metadata.instance_id
-
-    @property
-    def epoch(self) -> int:
-        return self.current.epoch
+    def own_session_ms(self) -> int | None:
+        classic = self.metadata.classic_member_metadata
+        return None if classic is None else classic.session_timeout_ms
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,11 +109,12 @@ class ConsumerMember:
         return self.metadata.classic_member_metadata is not None
 
 
-def no_metadata() -> ConsumerGroupMemberMetadataValue:
-    """Return record 5 of a member of which nothing is known yet."""
-    return ConsumerGroupMemberMetadataValue(
+def new_member(member_id: str) -> ConsumerMember:
+    """Return a member of which nothing is known yet."""
+    metadata = ConsumerGroupMemberMetadataValue(
         client_id="", client_host="", subscribed_topic_regex="", classic_member_metadata=None
     )
+    return ConsumerMember(member_id, metadata)
 
 
 def epochs_at(partitions: Mapping[bytes, Iterable[int]], epoch: int) -> Epochs:

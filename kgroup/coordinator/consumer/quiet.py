@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.consumer.group import ConsumerGroup, Quiet
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
-from kgroup.coordinator.consumer.subscription import metadata_expired
-from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.member_timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -34,7 +33,7 @@ def said_before(
         != step.state.config_of(group.group_id).consumer_heartbeat_interval_ms
     ):
         return None
-    renew_session(step, group.group_id, quiet.member)
+    renew_session(step, group, quiet.member)
     return quiet.response
 
 
@@ -62,5 +61,5 @@ def _is_settled(step: Step, group: ConsumerGroup, member: ConsumerMember) -> boo
         not group.by_regex
         and member.current.state is MemberState.STABLE
         and member.current.epoch == group.assignment_epoch == group.epoch
-        and not metadata_expired(step, group)
+        and not group.topics_expired(step.now_ms)
     )

@@ -13,7 +13,7 @@ from functools import partial
 from kgroup.coordinator.assignors.interface import Assignment, GroupSpec
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.records import write_target, write_target_epoch
+from kgroup.coordinator.records import write_target, write_target_epoch
 from kgroup.coordinator.roster import Hold, Roster
 from kgroup.coordinator.state import Step
 
@@ -74,10 +74,10 @@ def take_over(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]
         filled = filled and heir is not None
         if heir is not None:
             idle.remove(heir)
-            write_target(step, group.group_id, heir.member_id, lost)
+            write_target(step, group, heir.member_id, lost)
     # A target that was due before is due still.
     if filled and len(leavers) < len(group.members) and group.assignment_epoch == group.epoch:
-        write_target_epoch(step, group.group_id, epoch, step.now_ms)
+        write_target_epoch(step, group, epoch, step.now_ms)
 
 
 def _is_awaited(roster: Roster, group: ConsumerGroup, after: ConsumerMember, *, first: bool) -> bool:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.records import remove_regex, write_epoch
+from kgroup.coordinator.consumer.records import remove_regex
 from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.records import write_epoch
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.coordinator.topic_hashes import hash_of
@@ -22,7 +23,6 @@ from kgroup.protocol import group_records as r
 from kgroup.timers import TimerKey
 
 LEAST_BETWEEN_REFRESHES_MS = 10_000
-NEVER_EXPIRES_MS = 2**31 - 1
 MOST_EFFORT = 100_000
 """Names times instructions that one step matches: some 12 ms with the slowest patterns."""
 COMPILING = 25
@@ -209,7 +209,7 @@ def refresh(step: Step, group: ConsumerGroup, subscriptions: Subscriptions, *, b
     if bump or new_hash != group.metadata_hash:
         epoch = bump_epoch(step, group, new_hash)
     else:
-        _not_before_change(step, group, epoch)
+        step.defer(partial(group.topics_refreshed, step.now_ms, epoch))
     # A record from before Kafka 4.0 (type 4), replaced by the hash: cleared at the next change.
     if group.has_partition_metadata:
         step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group.group_id), None)
@@ -219,26 +219,11 @@ def refresh(step: Step, group: ConsumerGroup, subscriptions: Subscriptions, *, b
 def bump_epoch(step: Step, group: ConsumerGroup, new_hash: int) -> int:
     """Write the next group epoch, which asks for a new target assignment."""
     epoch = group.epoch + 1
-    write_epoch(step, group.group_id, epoch, new_hash)
+    write_epoch(step, group, epoch, new_hash)
     step.defer(partial(_count_rebalance, step.state.counters))
-    _not_before_change(step, group, epoch)
+    step.defer(partial(group.topics_refreshed, step.now_ms, epoch))
     return epoch
 
 
 def _count_rebalance(counters: Counters) -> None:
     counters.consumer_group_rebalance += 1
-
-
-def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
-    """Return whether the topics must be refreshed: they changed, or an epoch was never written."""
-    return step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
-
-
-def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:
-    """Wait for a change of topics or a lost record before the topics are refreshed again."""
-
-    def note() -> None:
-        group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
-        group.refresh_epoch = epoch
-
-    step.defer(note)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.records import write_target, write_target_epoch
 from kgroup.coordinator.consumer.roster import awaits_others, only_active
+from kgroup.coordinator.records import write_target, write_target_epoch
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
@@ -49,8 +49,8 @@ def update_target(
         )
         # None is not the same as nothing: a new member gets a record even of no partitions.
         if stored is not partitions and stored != partitions:
-            write_target(step, group.group_id, member_id, partitions)
-    write_target_epoch(step, group.group_id, group_epoch, step.now_ms)
+            write_target(step, group, member_id, partitions)
+    write_target_epoch(step, group, group_epoch, step.now_ms)
     return Target(group_epoch, targets[after.member_id])
 
 

@@ -12,10 +12,10 @@ from kgroup.coordinator.classic.rebalance import rebalance_timeout
 from kgroup.coordinator.consumer.advance import announce, move, refuse_if_full, take_place
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import refuse_if_not_holder
-from kgroup.coordinator.consumer.member import UNCHANGED_TIMEOUT, ConsumerMember, MemberState, no_metadata
+from kgroup.coordinator.consumer.member import UNCHANGED_TIMEOUT, ConsumerMember, MemberState, new_member
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.target import Target, stored_target, update_target
-from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.member_timers import renew_session
 from kgroup.coordinator.migration.downgrade import can_downgrade_by_replacing, downgrade_by_replacing
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.state import Step
@@ -112,7 +112,7 @@ def _advance(
         return after, False
     target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
     after = move(step, group, after, target, owned, subscription_changed=changed)
-    renew_session(step, group.group_id, after)
+    renew_session(step, group, after)
     return after, True
 
 
@@ -132,7 +132,7 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
         _await_rejoin(step, group, member)
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, member.member_id))
-    renew_session(step, group.group_id, member)
+    renew_session(step, group, member)
     # By names, as the classic protocol knows no ids; a deleted topic is omitted. In the version of its own
     # subscription, because a client can read no later one. User data only its leader could add.
     image = step.state.image
@@ -154,7 +154,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
     """Keep the session alive; REBALANCE_IN_PROGRESS when a new join would bring the member further."""
     member, _ = _classic_member(group, request.member_id, request.group_instance_id)
     _refuse_generation(member, request.generation_id)
-    renew_session(step, group.group_id, member)
+    renew_session(step, group, member)
     # A newer group epoch alone is no reason: until its target is computed a join would change nothing.
     match member.current.state:
         case _ if member.epoch < group.assignment_epoch:
@@ -215,7 +215,7 @@ def _member(step: Step, group: ConsumerGroup, request: JoinGroupRequest, member_
         # Even from a member that is alive: the classic protocol fences the earlier one (KIP-345; SM-33).
         elif holder is not None:
             return take_place(step, group, holder, member_id)
-    return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
+    return group.members.get(member_id) or new_member(member_id)
 
 
 def _metadata(

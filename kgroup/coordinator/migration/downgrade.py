@@ -12,8 +12,8 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import forget_consumer_group
 from kgroup.coordinator.consumer.target import stored_target
-from kgroup.coordinator.consumer.timers import cancel_all
 from kgroup.coordinator.groups import forget_group
+from kgroup.coordinator.member_timers import cancel_all
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
@@ -92,7 +92,7 @@ def make_way(
 
 def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) -> ClassicGroup:
     for member_id in group.members:
-        cancel_all(step, group.group_id, member_id)
+        cancel_all(step, group, member_id)
     classic = ClassicGroup(
         group.group_id, GroupMetadataValue(protocol_type=CONSUMER, generation=group.epoch, members=())
     )

@@ -11,14 +11,14 @@ from kgroup.coordinator.classic.rebalance import refuse_parked
 from kgroup.coordinator.classic.timers import hold_timer, join_timer, session_timer, sync_timer
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, epochs_at
-from kgroup.coordinator.consumer.records import (
+from kgroup.coordinator.member_timers import renew_session
+from kgroup.coordinator.records import (
     write_current,
     write_epoch,
     write_metadata,
     write_target,
     write_target_epoch,
 )
-from kgroup.coordinator.consumer.timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.domain import TopicImage
@@ -73,15 +73,15 @@ def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
     step.defer(partial(_send_back, step, classic))
     _forget(step, classic)
     for converted in group.members.values():
-        write_metadata(step, group.group_id, converted)
-    write_epoch(step, group.group_id, group.epoch, group.metadata_hash)
+        write_metadata(step, group, converted)
+    write_epoch(step, group, group.epoch, group.metadata_hash)
     for member_id, target in group.targets.items():
-        write_target(step, group.group_id, member_id, target)
+        write_target(step, group, member_id, target)
     # No timestamp: the joiner's target is due at once, whatever the assignment interval.
-    write_target_epoch(step, group.group_id, group.assignment_epoch, 0)
+    write_target_epoch(step, group, group.assignment_epoch, 0)
     for converted in group.members.values():
-        write_current(step, group.group_id, converted)
-        renew_session(step, group.group_id, converted)
+        write_current(step, group, converted)
+        renew_session(step, group, converted)
     return group
 
 

@@ -33,7 +33,7 @@ def _member(image: TopicImage, member: ShareMember) -> Member:
         assignment=Assignment(
             topic_partitions=tuple(
                 TopicPartitions(topic_id=topic_id, topic_name=name, partitions=numbers)
-                for topic_id, numbers in member.assigned.items()
+                for topic_id, numbers in member.current.assigned.items()
                 if (name := image.name_of(topic_id)) is not None
             )
         ),

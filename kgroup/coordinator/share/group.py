@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
-from kgroup.coordinator.share.member import NONE, Partitions, ShareMember
-from kgroup.protocol.share_records import ShareGroupStatePartitionMetadataValue
-
-PROTOCOL_TYPE = "share"
+from kgroup.coordinator.epoch_group import EpochGroup, GroupKind
+from kgroup.coordinator.share.member import (
+    NONE,
+    Partitions,
+    ShareMember,
+    listed,
+    new_member,
+    partitions_of,
+)
+from kgroup.coordinator.timer_kinds import SHARE_MEMBERS
+from kgroup.protocol import record_slots
+from kgroup.protocol.share_records import (
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberValue,
+)
 
 
 class ShareState(StrEnum):
@@ -31,29 +43,33 @@ class Initialize(NamedTuple):
     offsets: Mapping[bytes, Mapping[int, int]]
 
 
+def _target_in(value: ShareGroupTargetAssignmentMemberValue) -> Partitions:
+    return partitions_of(value.topic_partitions)
+
+
+def _target_value(target: Partitions) -> ShareGroupTargetAssignmentMemberValue:
+    return ShareGroupTargetAssignmentMemberValue(topic_partitions=listed(target))
+
+
 @dataclass(slots=True)
-class ShareGroup:
-    """One share group. A new one starts at epoch 1, as does one known only through some of its records.
+class ShareGroup(EpochGroup[ShareMember, Partitions]):
+    """One share group.
 
     `kept` has the partitions whose state the share coordinator keeps (record 15), None before there are any.
-    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topics are refreshed).
     """
 
-    group_id: str
-    epoch: int = 1
-    metadata_hash: int = 0
-    assignment_epoch: int = 1
-    assignment_timestamp_ms: int = 0
-    members: dict[str, ShareMember] = field(default_factory=dict)
-    targets: dict[str, Partitions] = field(default_factory=dict)
-    kept: ShareGroupStatePartitionMetadataValue | None = None
-    refresh_deadline_ms: int = 0
-    refresh_epoch: int = 0
+    KIND = GroupKind(
+        "share",
+        record_slots.SHARE,
+        SHARE_MEMBERS,
+        attrgetter("share_session_timeout_ms"),
+        new_member,
+        _target_in,
+        _target_value,
+        NONE,
+    )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group is Empty: without members."""
-        return not self.members
+    kept: ShareGroupStatePartitionMetadataValue | None = None
 
     @property
     def state(self) -> ShareState:
@@ -71,14 +87,3 @@ class ShareGroup:
         """Return how many members subscribe to each topic, with `member` in the place of its old state."""
         members = {**self.members, member.member_id: member}
         return Counter(name for each in members.values() for name in each.names)
-
-    def target_of(self, member_id: str) -> Partitions:
-        return self.targets.get(member_id, NONE)
-
-    def put_member(self, member: ShareMember) -> None:
-        """Apply a member's metadata or assignment."""
-        self.members[member.member_id] = member
-
-    def drop_member(self, member_id: str) -> None:
-        """Remove a member."""
-        self.members.pop(member_id, None)

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from kgroup.coordinator.share import state_partitions
-from kgroup.coordinator.share.group import ShareGroup
-from kgroup.coordinator.share.member import Partitions, ShareMember, listed
-from kgroup.coordinator.share.records import (
+from kgroup.coordinator.member_timers import cancel_all, renew_session
+from kgroup.coordinator.records import (
     remove_member,
     write_current,
     write_epoch,
@@ -21,8 +19,10 @@ from kgroup.coordinator.share.records import (
     write_target,
     write_target_epoch,
 )
+from kgroup.coordinator.share import state_partitions
+from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.member import Current, Partitions, ShareMember, listed, new_member
 from kgroup.coordinator.share.simple import Reader, assign
-from kgroup.coordinator.share.timers import end_session, renew_session
 from kgroup.coordinator.share.validation import LEFT_EPOCH, validate
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.topic_hashes import hash_of
@@ -37,7 +37,6 @@ from kgroup.protocol.share_records import ShareGroupMemberMetadataValue
 
 Request = ShareGroupHeartbeatRequest
 Response = ShareGroupHeartbeatResponse
-NEVER_EXPIRES_MS = 2**31 - 1
 
 
 def heartbeat(step: Step, request: Request) -> Response:
@@ -53,23 +52,15 @@ def heartbeat(step: Step, request: Request) -> Response:
     return _stay(step, group, request)
 
 
-def session_over(step: Step, group: ShareGroup, member_id: str) -> None:
-    """Remove a member that was silent for too long."""
-    member = group.members.get(member_id)
-    if member is not None:
-        fence(step, group, member)
-
-
 def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
     """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
-    group_id = group.group_id
-    remove_member(step, group_id, member.member_id)
+    remove_member(step, group, member.member_id)
     others = (each for each in group.members.values() if each.member_id != member.member_id)
     epoch = group.epoch + 1
-    write_epoch(step, group_id, epoch, hash_of(step.state, {name for each in others for name in each.names}))
+    write_epoch(step, group, epoch, hash_of(step.state, {name for each in others for name in each.names}))
     if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
-        write_target_epoch(step, group_id, epoch, 0)
-    end_session(step, group_id, member.member_id)
+        write_target_epoch(step, group, epoch, 0)
+    cancel_all(step, group, member.member_id)
 
 
 class Looked(NamedTuple):
@@ -93,23 +84,23 @@ def _stay(step: Step, group: ShareGroup, request: Request) -> Response:
     after = replace(before, metadata=_metadata(step, before.metadata, request))
     is_new = before.member_id not in group.members
     if is_new or after.metadata != before.metadata:
-        write_metadata(step, group.group_id, after)
+        write_metadata(step, group, after)
     looked = _look(step, group, before, after)
     target = _target(step, group, looked, after)
     after = _reconcile(step, group, after, target, bumped=looked.bumped)
-    renew_session(step, group.group_id, after.member_id)
+    renew_session(step, group, after)
     missing = state_partitions.missing(step, group, sorted(looked.subscribers))
     if missing:
         asked = state_partitions.start(step, group, looked.epoch, missing)
         step.defer(partial(step.state.to_initialize.__setitem__, group.group_id, asked))
     # A client that reports all of itself has lost an answer and asks for all of its state.
     full = joins or request.subscribed_topic_names is not None
-    sent = full or after.assigned != before.assigned
+    sent = full or after.current.assigned != before.current.assigned
     return Response(
         member_id=after.member_id,
         member_epoch=after.epoch,
         heartbeat_interval_ms=step.state.config_of(group.group_id).share_heartbeat_interval_ms,
-        assignment=Assignment(topic_partitions=listed(after.assigned)) if sent else None,
+        assignment=Assignment(topic_partitions=listed(after.current.assigned)) if sent else None,
     )
 
 
@@ -136,7 +127,7 @@ def _member(group: ShareGroup, request: Request) -> ShareMember:
             ErrorCode.UNKNOWN_MEMBER_ID,
             f"Member {request.member_id} is not a member of group {group.group_id}.",
         )
-    return ShareMember(request.member_id, ShareGroupMemberMetadataValue())
+    return new_member(request.member_id)
 
 
 def _refuse_epoch(member: ShareMember, epoch: int) -> None:
@@ -144,7 +135,7 @@ def _refuse_epoch(member: ShareMember, epoch: int) -> None:
 
     Unlike a consumer's, a member with a lost response has nothing that others wait for.
     """
-    if epoch in (0, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
+    if epoch in (0, member.epoch) or (epoch < member.epoch and epoch == member.current.previous_epoch):
         return
     if epoch > member.epoch:
         raise Refused(
@@ -156,7 +147,7 @@ def _refuse_epoch(member: ShareMember, epoch: int) -> None:
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The share group member has a smaller member epoch ({epoch}) than the one known by the group "
         f"coordinator ({member.epoch}), and it does not match the previous member epoch "
-        f"({member.previous_epoch}). The member must abandon all its partitions and rejoin.",
+        f"({member.current.previous_epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 
@@ -178,19 +169,17 @@ def _look(step: Step, group: ShareGroup, before: ShareMember, after: ShareMember
     bump = after.names != before.names
     if group.assignment_epoch >= group.epoch:
         bump = bump or _has_unassigned(group)
-    expired = step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
-    if not bump and not expired:
+    if not bump and not group.topics_expired(step.now_ms):
         return Looked(Counter(group.subscribers_with(before)), group.epoch, False)
     subscribers = group.subscribers_with(after)
     metadata_hash = hash_of(step.state, subscribers)
     bump = bump or metadata_hash != group.metadata_hash
     epoch = group.epoch + bump
     if bump:
-        write_epoch(step, group.group_id, epoch, metadata_hash)
+        write_epoch(step, group, epoch, metadata_hash)
         step.state.counters.share_group_rebalance += 1
     # At once and not deferred: Kafka keeps what it found even if it then refuses the heartbeat.
-    group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
-    group.refresh_epoch = epoch
+    group.topics_refreshed(step.now_ms, epoch)
     return Looked(subscribers, epoch, bump)
 
 
@@ -242,8 +231,8 @@ def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) 
         known = group.targets.get(member_id)
         # None is not the same as nothing: a new member gets a record even of no partitions.
         if known is None or known != partitions:
-            write_target(step, group.group_id, member_id, partitions)
-    write_target_epoch(step, group.group_id, looked.epoch, step.now_ms)
+            write_target(step, group, member_id, partitions)
+    write_target_epoch(step, group, looked.epoch, step.now_ms)
     return Target(looked.epoch, targets[member.member_id])
 
 
@@ -254,11 +243,11 @@ def _reconcile(
     if not bumped and member.epoch == target.epoch:
         return member
     subscribed = {topic.topic_id for name in member.names if (topic := step.state.image.by_name.get(name))}
-    moved = replace(
-        member, assigned={t: numbers for t, numbers in target.partitions.items() if t in subscribed}
-    )
-    if target.epoch != member.epoch:
-        moved = replace(moved, epoch=target.epoch, previous_epoch=member.epoch)
-    if moved != member:
-        write_current(step, group.group_id, moved)
-    return moved
+    assigned = {t: numbers for t, numbers in target.partitions.items() if t in subscribed}
+    previous = member.current.previous_epoch if target.epoch == member.epoch else member.epoch
+    moved = Current(target.epoch, previous, assigned)
+    if moved == member.current:
+        return member
+    member = replace(member, current=moved)
+    write_current(step, group, member)
+    return member

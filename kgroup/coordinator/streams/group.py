@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
+from typing import Any
 
-from kgroup.coordinator.streams.member import NO_TASK_OFFSETS, HeldTasks, StreamsMember, TaskOffsets
+from kgroup.coordinator.epoch_group import EpochGroup, GroupKind
+from kgroup.coordinator.streams.member import (
+    NO_TASK_OFFSETS,
+    HeldTasks,
+    StreamsMember,
+    TaskOffsets,
+    new_member,
+    target_in,
+    target_value,
+)
 from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
 from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
+from kgroup.coordinator.timer_kinds import STREAMS_MEMBERS
+from kgroup.protocol import record_slots
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, sources_of
 
-PROTOCOL_TYPE = "streams"
 NO_TOPOLOGY_EPOCH = -1
 
 
@@ -70,32 +82,33 @@ class Owners:
 
 
 @dataclass(slots=True)
-class StreamsGroup:
-    """One streams group. A new one starts at epoch 1, as does one known only through some of its records.
+class StreamsGroup(EpochGroup[StreamsMember, TaskSet]):
+    """One streams group; `static` are member ids by instance id.
 
-    Soft: `configured` (the topology over the existing topics), `refresh_deadline_ms` and `refresh_epoch`
-    (when topics are refreshed), `endpoint_epoch` (of the endpoints last sent), `shutdown_by` (the member
-    that asked for the whole application to end), `task_offsets` (what each member reported), and `copied`
-    (where the copy of the target that Kafka 4.4 made when `copied_epoch` was first sent, to be refined by
-    warm-up tasks one day, differs from `targets` by now; None: the copy has nothing of a member).
-    `static` are member ids by instance id.
+    Soft: `configured` (the topology over the existing topics), `endpoint_epoch` (of the endpoints last sent),
+    `shutdown_by` (the member that asked for the whole application to end), `task_offsets` (what each member
+    reported), and `copied` (where the copy of the target that Kafka 4.4 made when `copied_epoch` was first
+    sent, to be refined by warm-up tasks one day, differs from `targets` by now; None: the copy has nothing of
+    a member).
     """
 
-    group_id: str
-    epoch: int = 1
-    metadata_hash: int = 0
+    KIND = GroupKind(
+        "streams",
+        record_slots.STREAMS,
+        STREAMS_MEMBERS,
+        attrgetter("streams_session_timeout_ms"),
+        new_member,
+        target_in,
+        target_value,
+        NO_TASK_SET,
+    )
+
     validated_topology_epoch: int = 0
     assignment_configs: Mapping[str, str] = field(default_factory=dict)
-    assignment_epoch: int = 1
-    assignment_timestamp_ms: int = 0
     topology: StreamsGroupTopologyValue | None = None
-    members: dict[str, StreamsMember] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
-    targets: dict[str, TaskSet] = field(default_factory=dict)
     owners: Owners = field(default_factory=Owners)
     configured: ConfiguredTopology | None = None
-    refresh_deadline_ms: int = 0
-    refresh_epoch: int = 0
     endpoint_epoch: int = 0
     shutdown_by: str | None = None
     task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
@@ -103,11 +116,6 @@ class StreamsGroup:
     copied: dict[str, TaskSet | None] = field(default_factory=dict)
     stored_description_epoch: int = NO_TOPOLOGY_EPOCH
     failed_description_epoch: int = NO_TOPOLOGY_EPOCH
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group is Empty: without members."""
-        return not self.members
 
     @property
     def state(self) -> StreamsState:
@@ -132,9 +140,6 @@ class StreamsGroup:
         """Return topics whose changes matter: all that the topology needs, internal ones too."""
         return frozenset() if self.topology is None else frozenset(required_topics(self.topology))
 
-    def target_of(self, member_id: str) -> TaskSet:
-        return self.targets.get(member_id, NO_TASK_SET)
-
     def copy_target(self, epoch: int) -> None:
         """Copy the target of an epoch as it is now."""
         self.copied_epoch = epoch
@@ -152,6 +157,14 @@ class StreamsGroup:
 
     def offsets_of(self, member_id: str) -> TaskOffsets:
         return self.task_offsets.get(member_id, NO_TASK_OFFSETS)
+
+    def put_group(self, value: Any) -> None:
+        """Apply record 17."""
+        EpochGroup.put_group(self, value)
+        self.validated_topology_epoch = value.validated_topology_epoch
+        self.stored_description_epoch = value.stored_description_topology_epoch
+        self.failed_description_epoch = value.failed_description_topology_epoch
+        self.assignment_configs = {c.key: c.value for c in value.last_assignment_configs or ()}
 
     def put_member(self, member: StreamsMember) -> None:
         """Apply a member's metadata or tasks."""

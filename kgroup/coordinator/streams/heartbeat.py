@@ -11,6 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from kgroup.coordinator.member_timers import cancel_all, limit_revocation, renew_session
+from kgroup.coordinator.records import (
+    remove_member,
+    replace_member,
+    write_current,
+    write_metadata,
+    write_target_epoch,
+)
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
 from kgroup.coordinator.streams.group import StreamsGroup, StreamsState
@@ -19,22 +27,13 @@ from kgroup.coordinator.streams.member import (
     Current,
     StreamsMember,
     TaskOffsets,
+    new_member,
     offsets_of,
     tasks_of,
 )
 from kgroup.coordinator.streams.reconcile import Goal, reconcile
-from kgroup.coordinator.streams.records import (
-    remove_member,
-    replace_member,
-    write_current,
-    write_epoch,
-    write_group,
-    write_metadata,
-    write_target_epoch,
-    write_topology,
-)
+from kgroup.coordinator.streams.records import initial_delay, write_epoch, write_group, write_topology
 from kgroup.coordinator.streams.target import RACK_TAGS, Plan, Target, assignment_configs, update_target
-from kgroup.coordinator.streams.timers import cancel_all, initial_delay, limit_revocation, renew_session
 from kgroup.coordinator.streams.topology import (
     ConfiguredTopology,
     Problem,
@@ -59,7 +58,6 @@ from kgroup.protocol.releases import Change
 
 Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
-NEVER_EXPIRES_MS = 2**31 - 1
 MISSING_TAGS_SINCE = 1
 TASK_OFFSET_INTERVAL_MS, ACCEPTABLE_RECOVERY_LAG = 60_000, 10_000
 """Settings that Kafka 4.4 keeps to itself (not documented there)."""
@@ -98,7 +96,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     after = replace(before, metadata=_metadata(step, before.metadata, request))
     changed = after.metadata != before.metadata
     if changed:
-        write_metadata(step, group.group_id, after)
+        write_metadata(step, group, after)
         # Whether an assignor may place a static member's tasks otherwise for this change.
         was, now = before.metadata, after.metadata
         changed = request.instance_id is None or (
@@ -120,7 +118,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     if step.config.kafka.has(Change.LASTING_TARGETS):
         target = _as_copied(step, group, target, after.member_id, unchanged=plan.epoch == group.epoch)
     after = _move(step, group, after, target, owned)
-    renew_session(step, group.group_id, after.member_id)
+    renew_session(step, group, after)
     if request.shutdown_application:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
@@ -155,7 +153,7 @@ def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
             assigned=replace(held, active=zeroed),
             revoking=NOTHING_HELD,
         )
-        write_current(step, group.group_id, replace(member, current=current))
+        write_current(step, group, replace(member, current=current))
     else:
         fence(step, group, member)
     return Response(member_id=request.member_id, member_epoch=request.member_epoch)
@@ -163,13 +161,13 @@ def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
 
 def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
-    remove_member(step, group.group_id, member.member_id)
+    remove_member(step, group, member.member_id)
     if group.copied_epoch == group.assignment_epoch and member.member_id in group.targets:
         step.defer(partial(group.copied.setdefault, member.member_id, group.targets[member.member_id]))
     write_epoch(step, group, group.epoch + 1)
     if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
-        write_target_epoch(step, group.group_id, group.epoch + 1, 0)
-    cancel_all(step, group.group_id, member.member_id)
+        write_target_epoch(step, group, group.epoch + 1, 0)
+    cancel_all(step, group, member.member_id)
 
 
 def assign_at_last(step: Step, group: StreamsGroup) -> None:
@@ -211,7 +209,7 @@ def _member(
     if member is None:
         if request.member_epoch != 0:
             raise _unknown(group, request.member_id)
-        return StreamsMember(request.member_id, r.StreamsGroupMemberMetadataValue())
+        return new_member(request.member_id)
     _refuse_epoch(member.current, request.member_epoch, owned)
     return member
 
@@ -230,7 +228,7 @@ def _take_place(
         )
     current = replace(holder.current, epoch=0, previous_epoch=0)
     member = StreamsMember(request.member_id, holder.metadata, current)
-    replace_member(step, group.group_id, holder, member, group.target_of(holder.member_id))
+    replace_member(step, group, holder, member)
     return member
 
 
@@ -376,9 +374,8 @@ def _stale(group: StreamsGroup, member: StreamsMember) -> list[Problem]:
 
 def _look(step: Step, group: StreamsGroup, topology: r.StreamsGroupTopologyValue) -> Looked:
     """Refresh the topics the topology needs, if they may have changed since."""
-    expired = step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
     known = group.configured
-    if group.topology is not None and known is not None and not expired:
+    if group.topology is not None and known is not None and not group.topics_expired(step.now_ms):
         return Looked(group.metadata_hash, known, False)
     metadata_hash = hash_of(step.state, required_topics(topology))
     changed = metadata_hash != group.metadata_hash
@@ -436,10 +433,8 @@ def _has_drifted(step: Step, group: StreamsGroup, member: StreamsMember) -> bool
 
 
 def _bumped(step: Step, group: StreamsGroup, epoch: int) -> None:
-    """Wait for a change of the topics of `epoch` before they are refreshed again."""
     step.state.counters.streams_group_rebalance += 1
-    group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
-    group.refresh_epoch = epoch
+    group.topics_refreshed(step.now_ms, epoch)
 
 
 def _wait_for_more(step: Step, group: StreamsGroup) -> None:
@@ -462,9 +457,9 @@ def _move(
     if moved == member.current:
         return member
     member = replace(member, current=moved)
-    write_current(step, group.group_id, member)
+    write_current(step, group, member)
     # Only by a step: a heartbeat that renewed the limit would let a member keep its tasks for ever (CP-17).
-    limit_revocation(step, group.group_id, member)
+    limit_revocation(step, group, member)
     return member
 
 

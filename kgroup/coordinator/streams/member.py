@@ -8,8 +8,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+from kgroup.coordinator.epoch_group import EpochMember
 from kgroup.coordinator.tasks.values import NO_OFFSETS, NO_TASKS, Offsets, Tasks, TaskSet
-from kgroup.domain import NO_EPOCH
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
@@ -74,6 +74,10 @@ class Current:
     assigned: HeldTasks = NOTHING_HELD
     revoking: HeldTasks = NOTHING_HELD
 
+    @property
+    def must_revoke(self) -> bool:
+        return self.state is MemberState.UNREVOKED_TASKS
+
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
@@ -112,25 +116,20 @@ class Current:
         )
 
 
-REMOVED = Current(NO_EPOCH, NO_EPOCH)
-"""Of a member whose record 22 has been removed."""
-
-
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
+class StreamsMember(EpochMember[StreamsGroupMemberMetadataValue, Current]):
     """A member: `metadata` is its record 19 as it was written, `current` its record 22."""
 
-    member_id: str
-    metadata: StreamsGroupMemberMetadataValue
     current: Current = field(default_factory=Current)
-
-    @property
-    def epoch(self) -> int:
-        return self.current.epoch
 
     @property
     def process_id(self) -> str:
         return self.metadata.process_id
+
+
+def new_member(member_id: str) -> StreamsMember:
+    """Return a member of which nothing is known yet."""
+    return StreamsMember(member_id, StreamsGroupMemberMetadataValue())
 
 
 def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
@@ -142,7 +141,7 @@ def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
     )
 
 
-def target_of(value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
+def target_in(value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
     """Return what record 21 says."""
     return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
 

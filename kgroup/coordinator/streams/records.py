@@ -1,41 +1,20 @@
-"""The records of streams groups, by what they say; the orders are Kafka's (KIP-1071)."""
+"""The records that streams groups alone have, and the removal of all their records (KIP-1071)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kgroup.coordinator.records import forget_members
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import StreamsMember, target_value
-from kgroup.coordinator.streams.timers import initial_delay
-from kgroup.coordinator.tasks.values import TaskSet
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.protocol import streams_records as r
+from kgroup.timers import TimerKey
 
 
-def write_metadata(step: Step, group_id: str, member: StreamsMember) -> None:
-    """Write record 19: the member's identity and its topology."""
-    key = r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
-    step.write(key, member.metadata)
-
-
-def write_current(step: Step, group_id: str, member: StreamsMember) -> None:
-    """Write record 22: the member's epoch and tasks."""
-    key = r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
-    step.write(key, member.current.value())
-
-
-def write_target(step: Step, group_id: str, member_id: str, target: TaskSet) -> None:
-    """Write record 21: the member's target tasks."""
-    key = r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    step.write(key, target_value(target))
-
-
-def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
-    """Write record 20: the epoch of all targets, and the time; it follows them."""
-    value = r.StreamsGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    step.write(r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+def initial_delay(group_id: str) -> TimerKey:
+    """Return the timer that makes a new group's first assignment."""
+    return TimerKey(TimerKind.STREAMS_INITIAL, group_id)
 
 
 def write_topology(step: Step, group_id: str, topology: r.StreamsGroupTopologyValue) -> None:
@@ -75,33 +54,10 @@ def write_group(
     step.write(r.StreamsGroupMetadataKey(group_id=group.group_id), value)
 
 
-def remove_member(step: Step, group_id: str, member_id: str) -> None:
-    """Write tombstones of a member: assignment, target, metadata."""
-    step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-    step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-    step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
-
-
-def replace_member(
-    step: Step, group_id: str, before: StreamsMember, after: StreamsMember, target: TaskSet
-) -> None:
-    """Write a static member under a new id: the old one's tombstones, then all of it with the new id."""
-    remove_member(step, group_id, before.member_id)
-    write_metadata(step, group_id, after)
-    write_target(step, group_id, after.member_id, target)
-    write_current(step, group_id, after)
-
-
 def forget_streams_group(step: Step, group: StreamsGroup) -> None:
     """Write tombstones of all its records, in replay's order; no first assignment is due any more."""
     group_id = group.group_id
     step.cancel(initial_delay(group_id))
-    for member_id in group.members:
-        step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-    for member_id in group.members:
-        step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-    step.write(r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None)
-    for member_id in group.members:
-        step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    forget_members(step, group, group.members, group.members)
     step.write(r.StreamsGroupMetadataKey(group_id=group_id), None)
     step.write(r.StreamsGroupTopologyKey(group_id=group_id), None)

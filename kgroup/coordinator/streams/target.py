@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kgroup.coordinator.records import write_target, write_target_epoch
 from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
-from kgroup.coordinator.streams.records import write_target, write_target_epoch
-from kgroup.coordinator.streams.timers import initial_delay
+from kgroup.coordinator.streams.records import initial_delay
 from kgroup.coordinator.streams.topology import ConfiguredTopology, Problem, StatusCode
 from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind
@@ -68,7 +68,7 @@ def update_target(
     if group.assignment_epoch >= plan.epoch:
         return Target(group.assignment_epoch, stored)
     if not plan.computes and group.assignment_epoch >= group.epoch:
-        write_target_epoch(step, group.group_id, plan.epoch, group.assignment_timestamp_ms)
+        write_target_epoch(step, group, plan.epoch, group.assignment_timestamp_ms)
         return Target(plan.epoch, stored)
     # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
     interval = step.state.config_of(group.group_id).streams_assignment_interval_ms
@@ -80,8 +80,8 @@ def update_target(
         before = group.targets.get(replaced.member_id if moved and replaced else member_id)
         # None is not the same as nothing: a new member gets a record even of no tasks.
         if before is None or before != tasks:
-            write_target(step, group.group_id, member_id, tasks)
-    write_target_epoch(step, group.group_id, plan.epoch, step.now_ms)
+            write_target(step, group, member_id, tasks)
+    write_target_epoch(step, group, plan.epoch, step.now_ms)
     return Target(plan.epoch, NO_TASK_SET if member is None else targets[member.member_id])
 
 

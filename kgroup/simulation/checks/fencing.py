@@ -8,7 +8,6 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.share.group import ShareGroup
-from kgroup.coordinator.share.member import ShareMember
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
@@ -179,5 +178,4 @@ def is_outdated(group: Group | None, request: Message, image: TopicImage) -> boo
     member = group.members.get(request.member_id)
     if member is None:
         return False
-    previous = member.previous_epoch if isinstance(member, ShareMember) else member.current.previous_epoch
-    return epoch < min(member.epoch, previous)
+    return epoch < min(member.epoch, member.current.previous_epoch)

@@ -92,7 +92,7 @@ def test_members_share_partitions_when_there_are_more_of_them() -> None:
         beat(shard, member)
     for member, known in list(group_of(shard).members.items()):
         beat(shard, member, known.epoch)
-    held = {name: member.assigned for name, member in group_of(shard).members.items()}
+    held = {name: member.current.assigned for name, member in group_of(shard).members.items()}
     assert held == dict.fromkeys("abc", {TOPIC_ID: (0,)})
 
 

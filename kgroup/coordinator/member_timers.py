@@ -1,0 +1,44 @@
+"""The timers of members of consumer, share and streams groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgroup.coordinator.epoch_group import EpochGroup, M
+from kgroup.coordinator.state import Step
+from kgroup.timers import TimerKey
+
+
+def renew_session(step: Step, group: EpochGroup[M, Any], member: M) -> None:
+    """Restart the member's session timeout; a classic member of a consumer group brings its own."""
+    kind, timeout = group.KIND, member.own_session_ms
+    if timeout is None:
+        timeout = kind.session_ms(step.state.config_of(group.group_id))
+    step.arm(TimerKey(kind.timers.session, group.group_id, member.member_id), timeout)
+
+
+def limit_revocation(step: Step, group: EpochGroup[M, Any], member: M) -> None:
+    """Give the member its rebalance timeout to revoke; lift the limit if it has nothing to revoke."""
+    revocation = group.KIND.timers.revocation
+    assert revocation is not None, "members of a share group have nothing to revoke"
+    key = TimerKey(revocation, group.group_id, member.member_id)
+    if member.current.must_revoke:
+        step.arm(key, member.metadata.rebalance_timeout_ms, member.epoch)
+    else:
+        step.cancel(key)
+
+
+def cancel_all(step: Step, group: EpochGroup[Any, Any], member_id: str) -> None:
+    """Cancel every timer of a removed member."""
+    for kind in group.KIND.timers.all:
+        step.cancel(TimerKey(kind, group.group_id, member_id))
+
+
+def arm_after_load(step: Step, group: EpochGroup[Any, Any]) -> None:
+    """Start sessions, and revocations under way; every member gets the group's session timeout."""
+    kind = group.KIND
+    timeout = kind.session_ms(step.state.config_of(group.group_id))
+    for member in group.members.values():
+        step.arm(TimerKey(kind.timers.session, group.group_id, member.member_id), timeout)
+        if member.current.must_revoke:
+            limit_revocation(step, group, member)
