@@ -138,7 +138,7 @@ class Story:
             name
             for fold in self.folds.values()
             for name, group in fold.groups.items()
-            if group.state.newest_share >= 0
+            if group.state.share.newest >= 0
         }
 
     def stored(self, group: str) -> dict[TopicPartition, DeliveryState] | None:

@@ -138,7 +138,7 @@ class Source:
         They name topics as far as names are known now.
         """
         folds = [reader.fold for reader in readers]
-        if not any(group.state.newest_share >= 0 for fold in folds for group in fold.groups.values()):
+        if not any(group.state.share.newest >= 0 for fold in folds for group in fold.groups.values()):
             return []
         names = dict(self.topic_names)
         for fold in folds:

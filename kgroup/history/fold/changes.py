@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from kgroup.domain import MemberStatus, TopicPartition, count_of, partitions_text
+from kgroup.domain import count_of, partitions_text
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, duration_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.leave_causes import last_commit
 from kgroup.history.fold.member_events import (
-    count_revoking,
     report_finished,
     report_gone,
     report_members,
+    report_reconciliation,
     report_regressed,
     report_settings,
+    report_started,
 )
 from kgroup.history.fold.removals import Age
 from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.streams_changes import report_streams
-from kgroup.history.fold.transition import Carry, Fields, GroupStep
+from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS
 
 
@@ -48,14 +49,8 @@ def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
         _own(step, carry, members)
     elif after.kind in KINDS and before.kind not in KINDS:
         _created(step, carry, members)
-    elif after.kind == CLASSIC:
-        _classic(step, carry, members)
-    elif after.kind == CONSUMER:
-        _consumer(step, carry, members)
-    elif after.kind == STREAMS:
-        report_streams(step, carry, members)
-    elif after.kind == SHARE:
-        report_share(step, carry, members)
+    elif after.kind in KINDS:
+        _REPORTS[after.kind](step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
@@ -68,15 +63,9 @@ def _signs_of_life(step: GroupStep, carry: Carry, members: Membership) -> dict[s
 
 
 def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Report the changes of a group of its present kind."""
-    if step.after.kind == CONSUMER:
-        _consumer(step, carry, members)
-    elif step.after.kind == STREAMS:
-        report_streams(step, carry, members)
-    elif step.after.kind == SHARE:
-        report_share(step, carry, members)
-    elif step.after.members:
-        _classic(step, carry, members)
+    """Report the changes of a group that is new as one of its kind."""
+    if step.after.kind != CLASSIC or step.after.members:
+        _REPORTS[step.after.kind](step, carry, members)
 
 
 def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -207,50 +196,11 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
         # If members changed too, the metadata changed because other topics are subscribed to now.
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
             step.report(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
-        carry.started.append((step.first_offset, step.timestamp_ms, cause))
-        epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        report_started(step, carry, cause, proven=proven)
     if after.assignment_epoch > before.assignment_epoch or before.kind != CONSUMER:
         step.report_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
-    _reconciliation(step, carry, members)
+    report_reconciliation(step, carry, members)
     report_finished(step, carry)
 
 
-def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Report each member's step towards its target, with the partitions that got an owner again."""
-    old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
-    for member in sorted(step.after.members.values(), key=lambda m: m.label):
-        was = old.get(member.member_id)
-        if was is member:
-            continue
-        holds = member.holds
-        got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
-        more: Fields = {
-            "unowned": tuple(got),
-            "partitions": tuple(sorted(holds)),
-            "member_epoch": member.epoch,
-        }
-        count_revoking(step, carry, member)
-        if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
-            kept = partitions_text(member.holds)
-            step.report(
-                Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
-            )
-        # From -2 a member begins at 0 again (CP-15): only a lower epoch above 0 is a regression.
-        elif was is not None and 0 < member.epoch < was.epoch:
-            text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
-        elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
-            given = was.holds - holds if was else frozenset()
-            gave = f", gave up {partitions_text(given)}" if given else ""
-            owns = partitions_text(member.assigned)
-            if member.state == MemberStatus.REVOKING:
-                text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
-                step.report(Kind.MEMBER_REVOKING, text, member, **more)
-            elif member.state == MemberStatus.WAITING:
-                missing = (member.target or frozenset()) - member.assigned
-                text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
-                step.report(Kind.MEMBER_WAITING, text, member, **more)
-            elif member.state == MemberStatus.STABLE and member.epoch > 0:
-                text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
-                step.report(Kind.MEMBER_RECONCILED, text, member, **more)
+_REPORTS = {CLASSIC: _classic, CONSUMER: _consumer, STREAMS: report_streams, SHARE: report_share}

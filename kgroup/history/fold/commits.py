@@ -100,7 +100,7 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
     unresolved = False
     if kind == CONSUMER:
         named = {topic for m in state.members.values() for topic in m.topics}
-        named |= {topic for matched in state.regexes.values() for topic in matched}
+        named |= {topic for matched in state.consumer.regexes.values() for topic in matched}
         unresolved = any(p.topic not in named for p in owned)
 
     def sort(place: TopicPartition) -> Kind:

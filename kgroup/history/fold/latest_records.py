@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
-from kgroup.protocol.record_kinds import RecordValue
+from kgroup.history.fold.topic_names import TopicNames
+from kgroup.history.fold.view import RecordedMember
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.record_slots import Slots
 
 T = TypeVar("T")
 V = TypeVar("V", bound=RecordValue)
@@ -22,3 +27,72 @@ def put(place: dict[str, T], key: str, value: T | None) -> None:
         place.pop(key, None)
     else:
         place[key] = value
+
+
+_MEMBERS = {"member": "clients", "target": "targets", "current": "currents"}
+"""The dictionaries by member id, by the slots of their records."""
+
+
+def places_of(records: Slots) -> dict[type[RecordKey], str]:
+    """Return the field of a kind's `EpochRecords` for each class of keys."""
+    return {key: _MEMBERS.get(slot, slot) for key, slot in records.by_key()}
+
+
+@dataclass(slots=True)
+class EpochRecords:
+    """One group's records of one kind that has epochs; all empty for a group of another kind.
+
+    `newest` is the offset of the newest one that is no tombstone. Each kind declares the types of the other
+    fields, by which a group is stored, and may add some.
+    """
+
+    KIND: ClassVar[str]
+    PLACES: ClassVar[dict[type[RecordKey], str]]
+
+    newest: int = -1
+    group: Any = None
+    target_epoch: Any = None
+    clients: dict[str, Any] = field(default_factory=dict)
+    targets: dict[str, Any] = field(default_factory=dict)
+    currents: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the group is of this kind: its epoch or a member is on record."""
+        return self.group is not None or bool(self.clients or self.currents)
+
+    def replay(self, key: Any, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+        """Apply a record.
+
+        Return the members to be composed again, and whether the record had a topic name requested before.
+        """
+        place = self.PLACES.get(type(key))
+        if place is None:
+            return self.replay_own(key, value, names)
+        if place in ("group", "target_epoch"):
+            setattr(self, place, value)
+            return (), False
+        put(getattr(self, place), key.member_id, value)
+        return (key.member_id,), False
+
+    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+        """Apply a record that no other kind has."""
+        raise NotImplementedError
+
+    def member(self, member_id: str, names: TopicNames) -> RecordedMember | None:
+        """Return a member as its records make it; None if none of it is left."""
+        raise NotImplementedError
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of all members."""
+        return self.clients.keys() | self.currents.keys()
+
+    @property
+    def epoch(self) -> int:
+        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
+        return self.group.epoch if self.group is not None else 1
+
+    @property
+    def assignment_epoch(self) -> int:
+        return self.target_epoch.assignment_epoch if self.target_epoch is not None else 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from kgroup.domain import MemberStatus, partitions_text
+from typing import Any, NamedTuple
+
+from kgroup.domain import MemberStatus, TopicPartition, partitions_text
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Kind, duration_text
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.leave_causes import Way, way_out
-from kgroup.history.fold.transition import Carry, GroupStep
+from kgroup.history.fold.tasks import TaskSets
+from kgroup.history.fold.transition import Carry, Fields, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
 SLOW_MS = 1000
@@ -157,6 +160,78 @@ def _given_up(step: GroupStep, carry: Carry, member: RecordedMember) -> int | No
         took = step.timestamp_ms - since
         carry.slowest = max(carry.slowest or (0, ""), (took, member.label))
     return since
+
+
+def report_started(step: GroupStep, carry: Carry, cause: str, *, proven: bool) -> None:
+    """Report a new epoch, which begins a rebalance."""
+    before, after = step.before.epoch, step.after.epoch
+    carry.started.append((step.first_offset, step.timestamp_ms, cause))
+    epochs = f"epoch {before} → {after}" if before >= 0 else f"epoch {after}"
+    step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+
+
+def report_reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report each member's step towards its target, with the partitions that are read again."""
+    old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
+    for member in sorted(step.after.members.values(), key=lambda m: m.label):
+        was = old.get(member.member_id)
+        if was is member:
+            continue
+        got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in member.holds)
+        more: Fields = {
+            "unowned": tuple(got),
+            "partitions": tuple(sorted(member.holds)),
+            "member_epoch": member.epoch,
+        }
+        count_revoking(step, carry, member)
+        if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
+            text = f"{labels((member,))} left for now and keeps {_text(_parts(member).holds)}"
+            step.report(Kind.MEMBER_LEFT_FOR_NOW, text, member, **more)
+        # One that rejoins, or comes back from -2 (CP-15), begins at epoch 0 again: only a lower epoch above 0
+        # is a regression.
+        elif was is not None and 0 < member.epoch < was.epoch:
+            text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
+            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
+        elif was is None or _place(was) != _place(member):
+            _report_place(step, was, member, more)
+
+
+def _report_place(step: GroupStep, was: RecordedMember | None, member: RecordedMember, more: Fields) -> None:
+    now, who = _parts(member), labels((member,))
+    given = _parts(was).holds - now.holds if was is not None else None
+    gave = f", gave up {_text(given)}" if given else ""
+    has = f"{'owns' if member.streams is None else 'has'} {_text(now.has)}"
+    if member.state == MemberStatus.REVOKING:
+        step.report(Kind.MEMBER_REVOKING, f"{who} has to give up {_text(now.revoking)}", member, **more)
+    elif member.state == MemberStatus.WAITING:
+        text = f"{who} {has}, waits for {_text(now.target - now.has)}{gave}"
+        step.report(Kind.MEMBER_WAITING, text, member, **more)
+    elif member.state == MemberStatus.STABLE and member.epoch > 0:
+        step.report(Kind.MEMBER_RECONCILED, f"{who} {has} at epoch {member.epoch}{gave}", member, **more)
+
+
+class _Parts(NamedTuple):
+    """What a member has, must give up and should have, and the first two together: partitions, or tasks."""
+
+    has: Any
+    revoking: Any
+    target: Any
+    holds: Any
+
+
+def _parts(member: RecordedMember) -> _Parts:
+    tasks = member.streams
+    if tasks is not None:
+        return _Parts(tasks.has, tasks.revoking, tasks.target, tasks.holds)
+    return _Parts(member.assigned, member.revoking, member.target or frozenset(), member.holds)
+
+
+def _text(parts: Any) -> str:
+    return parts.text if isinstance(parts, TaskSets) else partitions_text(parts)
+
+
+def _place(member: RecordedMember) -> tuple[MemberStatus, int, object]:
+    return member.state, member.epoch, _parts(member).holds
 
 
 def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:

@@ -12,6 +12,7 @@ from kgroup.history.fold.member_events import (
     report_members,
     report_regressed,
     report_settings,
+    report_started,
 )
 from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import SHARE, ShareView
@@ -35,9 +36,7 @@ def report_share(step: GroupStep, carry: Carry, members: Membership) -> None:
                 proven = True
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
             step.report(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
-        carry.started.append((step.first_offset, step.timestamp_ms, cause))
-        epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        report_started(step, carry, cause, proven=proven)
     was, now = before.share or ShareView(), after.share or ShareView()
     if now.has_target and (not was.has_target or after.assignment_epoch > before.assignment_epoch):
         step.report_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])

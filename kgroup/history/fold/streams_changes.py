@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
-from kgroup.domain import MemberStatus
 from kgroup.history.fold.events import SHOWN, Kind
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.member_events import (
-    count_revoking,
     report_finished,
     report_members,
+    report_reconciliation,
     report_regressed,
     report_settings,
+    report_started,
 )
-from kgroup.history.fold.tasks import StreamsClient, TaskSets
-from kgroup.history.fold.transition import Carry, Fields, GroupStep
+from kgroup.history.fold.tasks import StreamsClient
+from kgroup.history.fold.transition import Carry, GroupStep
 from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, StreamsView, View
 from kgroup.protocol.streams_records import sources_of
 
@@ -32,15 +30,13 @@ def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
         cause, proven = _cause(step, members, updated)
         if cause == _TOPICS:
             step.report(Kind.TOPICS_CHANGED, "the metadata of the topology's topics changed", cause=cause)
-        carry.started.append((step.first_offset, step.timestamp_ms, cause))
-        epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        report_started(step, carry, cause, proven=proven)
     # Until the first target is computed, its epoch is only assumed.
     had = before.streams is not None and before.streams.has_target
     has = after.streams is not None and after.streams.has_target
     if has and (not had or after.assignment_epoch > before.assignment_epoch):
         step.report_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
-    _reconciliation(step, carry, members)
+    report_reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
     report_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")
 
@@ -165,44 +161,3 @@ def _group_causes(before: View, after: View) -> list[str]:
 
 def _of(member: RecordedMember | None) -> StreamsClient:
     return (member.streams if member is not None else None) or StreamsClient()
-
-
-def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Report each member's step towards its target, with the partitions that are read again."""
-    old = {new.member_id: old for old, new in chain(members.kept, members.replaced)}
-    for member in sorted(step.after.members.values(), key=lambda m: m.label):
-        was = old.get(member.member_id)
-        if was is member:
-            continue
-        holds = member.holds
-        got = tuple(sorted(u for u in step.unowned if any(p == u[:2] for p in holds)))
-        more: Fields = {"unowned": got, "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
-        count_revoking(step, carry, member)
-        if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
-            kept = _of(member).holds.text
-            step.report(
-                Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
-            )
-        # One that rejoins unchanged begins at epoch 0 again; only a lower epoch above 0 is a regression.
-        elif was is not None and 0 < member.epoch < was.epoch:
-            text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
-        elif was is None or _place(was) != _place(member):
-            now = _of(member)
-            given = _of(was).holds - now.holds
-            gave = f", gave up {given.text}" if given else ""
-            if member.state == MemberStatus.REVOKING:
-                text = f"{labels((member,))} has to give up {now.revoking.text}"
-                step.report(Kind.MEMBER_REVOKING, text, member, **more)
-            elif member.state == MemberStatus.WAITING:
-                text = (
-                    f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
-                )
-                step.report(Kind.MEMBER_WAITING, text, member, **more)
-            elif member.state == MemberStatus.STABLE and member.epoch > 0:
-                text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
-                step.report(Kind.MEMBER_RECONCILED, text, member, **more)
-
-
-def _place(member: RecordedMember) -> tuple[MemberStatus, int, TaskSets]:
-    return member.state, member.epoch, _of(member).holds

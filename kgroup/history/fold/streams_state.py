@@ -2,60 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.latest_records import known, put
+from kgroup.history.fold.latest_records import EpochRecords, known, places_of
 from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
+from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import LEFT_FOR_NOW, STREAMS, RecordedMember, StreamsView
+from kgroup.protocol import record_slots
 from kgroup.protocol import streams_records as r
-from kgroup.protocol.record_kinds import RecordValue
+from kgroup.protocol.record_kinds import RecordKey
 
 _STATES = {1: MemberStatus.STABLE, 2: MemberStatus.REVOKING, 3: MemberStatus.WAITING}
 
 
 @dataclass(slots=True)
-class StreamsRecords:
-    """One group's records of the types 17 to 23; all empty for a group of another kind."""
+class StreamsRecords(EpochRecords):
+    """Those of the types 17 to 23."""
+
+    KIND = STREAMS
+    PLACES = places_of(record_slots.STREAMS)
 
     group: r.StreamsGroupMetadataValue | None = None
     target_epoch: r.StreamsGroupTargetAssignmentMetadataValue | None = None
-    topology: r.StreamsGroupTopologyValue | None = None
     clients: dict[str, r.StreamsGroupMemberMetadataValue] = field(default_factory=dict)
     targets: dict[str, r.StreamsGroupTargetAssignmentMemberValue] = field(default_factory=dict)
     currents: dict[str, r.StreamsGroupCurrentMemberAssignmentValue] = field(default_factory=dict)
+    topology: r.StreamsGroupTopologyValue | None = None
 
-    @property
-    def is_there(self) -> bool:
-        """Whether the group is a streams group: its epoch or a member is on record."""
-        return self.group is not None or bool(self.clients or self.currents)
+    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+        """Apply the topology: what each member's tasks read."""
+        self.topology = known(r.StreamsGroupTopologyValue, value)
+        return self.ids, False
 
-    def replay(self, key: r.StreamsKey, value: RecordValue | None) -> frozenset[str]:
-        """Apply a record; return the members to be composed again."""
-        if isinstance(key, r.StreamsGroupMetadataKey):
-            self.group = known(r.StreamsGroupMetadataValue, value)
-        elif isinstance(key, r.StreamsGroupTargetAssignmentMetadataKey):
-            self.target_epoch = known(r.StreamsGroupTargetAssignmentMetadataValue, value)
-        elif isinstance(key, r.StreamsGroupTopologyKey):
-            self.topology = known(r.StreamsGroupTopologyValue, value)
-            return frozenset(self.ids)
-        elif isinstance(key, r.StreamsGroupMemberMetadataKey):
-            put(self.clients, key.member_id, known(r.StreamsGroupMemberMetadataValue, value))
-            return frozenset((key.member_id,))
-        elif isinstance(key, r.StreamsGroupTargetAssignmentMemberKey):
-            put(self.targets, key.member_id, known(r.StreamsGroupTargetAssignmentMemberValue, value))
-            return frozenset((key.member_id,))
-        elif isinstance(key, r.StreamsGroupCurrentMemberAssignmentKey):
-            put(self.currents, key.member_id, known(r.StreamsGroupCurrentMemberAssignmentValue, value))
-            return frozenset((key.member_id,))
-        return frozenset()
-
-    @property
-    def ids(self) -> set[str]:
-        """The ids of all members."""
-        return self.clients.keys() | self.currents.keys()
-
-    def member(self, member_id: str) -> RecordedMember | None:
+    def member(self, member_id: str, names: TopicNames) -> RecordedMember | None:
         """Return a member as its records make it; None if none of it is left."""
         metadata, now = self.clients.get(member_id), self.currents.get(member_id)
         if metadata is None and now is None:
@@ -114,15 +96,6 @@ class StreamsRecords:
                 places = read_by(self.topology, [Task(entry.subtopology_id, number)])
                 found |= dict.fromkeys(places, epoch)
         return found
-
-    @property
-    def epoch(self) -> int:
-        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
-        return self.group.epoch if self.group is not None else 1
-
-    @property
-    def assignment_epoch(self) -> int:
-        return self.target_epoch.assignment_epoch if self.target_epoch is not None else 1
 
     @property
     def view(self) -> StreamsView:

@@ -10,6 +10,7 @@ from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.history.fold.consumer_state import ConsumerRecords
 from kgroup.history.fold.events import Kind
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.view import RecordedMember
@@ -84,7 +85,11 @@ def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> 
         MemberStatus.REVOKING,
         revoking=frozenset({place}),
     )
-    state = GroupState("g", epoch_value=ConsumerGroupMetadataValue(epoch=7), members={member_id: recorded})
+    state = GroupState(
+        "g",
+        consumer=ConsumerRecords(group=ConsumerGroupMetadataValue(epoch=7)),
+        members={member_id: recorded},
+    )
     began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
     facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=[began], state=state)
     facts.gone = {member_id: frozenset({place})}

@@ -69,7 +69,11 @@ def test_partitions_of_topics_that_are_gone_are_no_difference() -> None:
     unlike = list(differences(state, said))
     assert unlike and all(each.about is About.PARTITIONS for each in unlike)
     assert list(differences(state, said, {})) == []
-    ids = {t.topic_id: "orders" for current in state.currents.values() for t in current.assigned_partitions}
+    ids = {
+        t.topic_id: "orders"
+        for current in state.consumer.currents.values()
+        for t in current.assigned_partitions
+    }
     assert list(differences(state, said, ids)) == unlike
 
 
