@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.memory import Memory
 from kgroup.errors import DecodeError
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
@@ -16,7 +17,6 @@ from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeart
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from kgroup.runtime.memory import Memory
 
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 HEARTBEATS = frozenset(

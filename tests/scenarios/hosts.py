@@ -24,7 +24,6 @@ from kgroup.protocol.messages.incremental_alter_configs import (
 from kgroup.protocol.releases import Release
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.memory import Memory
 from kgroup.runtime.shard import Shard
 
 from .hard_state import reloaded, same_hard_state
@@ -110,15 +109,12 @@ class BareMachine:
         self.now_ms = START_MS
         self._replies: list[tuple[int, Message]] = []
         self._asked: dict[int, tuple[type[Message], int]] = {}
-        self._said: Memory[tuple[type[Message], int, bytes], Message] = Memory()
         self.shard = Shard(0, self.log, GroupConfig.of({**CONFIG, **config}, JUDGE), seed, TopicImage())
         self.shard.load(self.now_ms)
 
     def send(self, ticket: int, client_id: str, message: Message, version: int) -> None:
         self._asked[ticket] = type(message), version
-        said = type(message), version, message.encode(version)
-        # As the broker has it: what is said again is the same request.
-        body = self._said.get(said) or self._said.keep(said, said[0].decode(said[2], version))
+        body = type(message).decode(message.encode(version), version)
         self._take(self.shard.submit(ticket, Request(body, version, client_id, ADDRESS), self.now_ms))
         self._take(self.shard.wake(self.now_ms))
 

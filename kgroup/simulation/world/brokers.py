@@ -22,7 +22,6 @@ from kgroup.protocol.requests import refusal
 from kgroup.protocol.streams_records import TopicInfo
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
-from kgroup.runtime.memory import Memory
 from kgroup.runtime.shard import Shard, Telemetry
 from kgroup.simulation.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
@@ -126,7 +125,6 @@ class Brokers:
         self._seed = rng.getrandbits(32)
         self._places: dict[str, Partition] = {}
         self._group_settings: dict[str, dict[str, str]] = {}
-        self._said: Memory[tuple[type[Message], int, bytes], Message] = Memory()
         self.partitions = [self._partition(number) for number in range(partitions)]
         for partition in self.partitions:
             self.lead(partition, partition.number % brokers)
@@ -228,9 +226,7 @@ class Brokers:
         self, broker: Broker, connection: Connection, ticket: int, sent: InFlight, data: bytes
     ) -> None:
         """Execute an incoming request, or reject it."""
-        said = type(sent.message), sent.version, data
-        # As the broker has it: a repetition is the same request.
-        body = self._said.get(said) or self._said.keep(said, said[0].decode(data, sent.version))
+        body = type(sent.message).decode(data, sent.version)
         partition = self.partition_of(group_of(body))
         broker.tickets[ticket] = (connection, partition)
         code = self._unserved(broker, partition, body)

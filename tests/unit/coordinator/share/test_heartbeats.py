@@ -9,6 +9,7 @@ from kgroup.coordinator.outcome import Reply
 from kgroup.coordinator.share import offsets, state_partitions
 from kgroup.coordinator.share.group import ShareGroup, ShareState
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import NO_OFFSET, Topic, TopicImage
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.alter_share_group_offsets import (
@@ -30,6 +31,7 @@ from kgroup.protocol.messages.share_group_heartbeat import (
 )
 from kgroup.protocol.releases import Release
 from kgroup.runtime.shard import Shard
+from kgroup.timers import TimerKey
 from tests.unit.coordinator.shards import IMAGE, NOW_MS, TOPIC_ID, ask, shard_over
 
 JOIN = JoinGroupRequest(group_id="g", member_id="", protocol_type="consumer", session_timeout_ms=10_000)
@@ -82,6 +84,14 @@ def test_nothing_is_assigned_before_the_share_coordinator_has_its_state() -> Non
     begun(shard, 4)
     assert assigned(beat(shard, "a", 2)) == [0, 1, 2, 3]
     assert group_of(shard).state is ShareState.STABLE
+
+
+def test_a_timer_of_an_earlier_group_of_the_same_name_removes_no_member() -> None:
+    shard = shard_over(config=AT_ONCE)
+    beat(shard, "a")
+    shard.coordinator.state.timers.arm(TimerKey(TimerKind.CONSUMER_REVOCATION, "g", "a"), NOW_MS + 1, 2)
+    shard.wake(NOW_MS + 1)
+    assert "a" in group_of(shard).members
 
 
 def test_members_share_partitions_when_there_are_more_of_them() -> None:

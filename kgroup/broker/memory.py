@@ -1,4 +1,4 @@
-"""A cache of recent values: hosts return a request of the same bytes as the same object."""
+"""A cache of recent values."""
 
 from typing import TypeVar
 
