@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kgroup.domain import TopicPartition
@@ -231,8 +232,14 @@ class Seen:
         self.missing += share.missing + max(0, lost)
 
 
-NOT_READ: Final = "not read:"
-"""Begins the reason of a range of whole batches which a merge of copies leaves out."""
+class Problem(StrEnum):
+    """The kind of problem with a range of bytes."""
+
+    CORRUPT = "corrupt"
+    CUT_SHORT = "cut_short"
+    """A batch at the end that is torn, or still being written: nothing in it was acknowledged."""
+    NOT_READ = "not_read"
+    """Whole batches that a merge of copies leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +250,12 @@ class BadRange:
     start: int
     end: int
     reason: str
+    problem: Problem = Problem.CORRUPT
 
     @property
     def code(self) -> str:
         """The name of its error."""
-        return "NOT_SEEN" if self.reason.startswith(NOT_READ) else "CORRUPT_MESSAGE"
+        return "NOT_SEEN" if self.problem is Problem.NOT_READ else "CORRUPT_MESSAGE"
 
     def __str__(self) -> str:
         return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"

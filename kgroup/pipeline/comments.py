@@ -48,6 +48,7 @@ _COLUMNS: Mapping[str, str] = {
     "start": "First byte of the range; -1 for a record that does not decode",
     "end": "Byte behind the range; -1 for a record that does not decode",
     "reason": "What is wrong with it",
+    "problem": "corrupt, cut_short (the last batch) or not_read (by a merge of copies)",
     "delivered": "Records that the event is about: first and last offset, and how often they were delivered",
     "deliveries": "What was read of each partition of __share_group_state up to this run",
     "seq": "Order of the events of a group",

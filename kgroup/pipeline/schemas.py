@@ -55,7 +55,13 @@ _SPAN = pa.struct(
     ]
 )
 
-_BAD = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "reason": pa.string()}
+_BAD = {
+    "source": pa.string(),
+    "start": pa.int64(),
+    "end": pa.int64(),
+    "reason": pa.string(),
+    "problem": pa.string(),
+}
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
 
 

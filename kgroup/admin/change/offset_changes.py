@@ -188,5 +188,5 @@ def _became(
 
 def _result(item: OffsetChange) -> Document:
     made = document(item)
-    del made["before"], made["after"]
+    del made["before"], made["after"], made["lasting"]
     return made

@@ -57,8 +57,6 @@ UNREAD = "unknown"
 """The state of a group that could not be read."""
 SAFETY_REFUSED = "SAFETY_REFUSED"
 """The code of a start offset that could be deleted only together with others."""
-NO_UNDO = "cannot be undone"
-"""How the effect of a change that has no undo begins."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 
@@ -80,12 +78,13 @@ class CommittedOffset:
 class Draft:
     """The planned offset of one partition; None for `after` deletes the committed offset.
 
-    With an `error_code` the change is impossible, for the reason in `effect`.
+    With an `error_code` the change is impossible, for the reason in `effect`. A `lasting` one has no undo.
     """
 
     after: CommittedOffset | None
     effect: str = ""
     error_code: str | None = None
+    lasting: bool = False
 
 
 Drafts = Mapping[TopicPartition, Draft]
@@ -93,7 +92,7 @@ Drafts = Mapping[TopicPartition, Draft]
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange(PlannedItem):
-    """One partition of a plan. `result` is planned, unchanged, done, refused or failed.
+    """One partition of a plan. `result` is planned, unchanged, done, refused or failed; `lasting` as drafted.
 
     `lag` is of `offsets delete` alone: what was not read, None for an unknown one, with `lag_error` as the
     code where it could not be seen.
@@ -109,6 +108,7 @@ class OffsetChange(PlannedItem):
     effect: str = ""
     lag: int | None = None
     lag_error: str | None = None
+    lasting: bool = False
 
     @property
     def tp(self) -> TopicPartition:
@@ -475,7 +475,7 @@ def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
         if drafts[place].after is None:
             checked[place] = Draft(None, would, SAFETY_REFUSED)
         elif place not in group.committed:
-            checked[place] = replace(drafts[place], effect=f"{NO_UNDO}: {would}")
+            checked[place] = replace(drafts[place], effect=f"cannot be undone: {would}", lasting=True)
     return checked
 
 
@@ -495,6 +495,7 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, purpose: Pur
         result,
         draft.error_code,
         draft.effect,
+        lasting=draft.lasting,
     )
 
 

@@ -19,7 +19,7 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, STREAMS, Finding, Severity
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, CONVERGING, SHARE, STREAMS, Finding, Severity
 from kgroup.admin.read.findings import beyond_end, scope_text, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -140,7 +140,7 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
         return
-    if facts.group.type not in (CONSUMER, STREAMS) or facts.group.state not in ("Assigning", "Reconciling"):
+    if facts.group.type not in (CONSUMER, STREAMS) or facts.group.state not in CONVERGING:
         return
     started = _last(facts.history, Kind.REBALANCE_STARTED)
     completed = _last(facts.history, Kind.REBALANCE_COMPLETED)

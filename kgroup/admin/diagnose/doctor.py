@@ -18,7 +18,7 @@ from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.reading import judge, judge_shares
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
@@ -120,7 +120,7 @@ def examine_all(
 
 def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Read the brokers' time, once, where an age decides."""
-    aged = [each for each in facts if each.pending or each.group.state in ("Assigning", "Reconciling")]
+    aged = [each for each in facts if each.pending or each.group.state in CONVERGING]
     if aged:
         clock = clock_of(cluster, aged[0].now_ms)
         for each in aged:

@@ -30,6 +30,7 @@ from kgroup.admin.migrate.models import (
 )
 from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
+from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.shell import command
 from kgroup.domain import Document, count_of, first_of
 from kgroup.protocol.embedded import connect
@@ -203,7 +204,7 @@ def _unread_hint(found: Evidence) -> str | None:
     """Return what to do about an unknown setting; rights help only where they are missing."""
     if found.settings is not None:
         return "upgrade the brokers first: Kafka 4.0 and later have it"
-    return _NEEDS_CONFIGS if (found.settings_code or "").endswith("AUTHORIZATION_FAILED") else None
+    return _NEEDS_CONFIGS if found.settings_code in RIGHTS else None
 
 
 def policy(found: Evidence, direction: str) -> Check:

@@ -19,6 +19,7 @@ from kgroup.admin.migrate.models import (
     words,
 )
 from kgroup.admin.models import EMPTY
+from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
@@ -59,7 +60,7 @@ def _health(found: Evidence) -> Iterator[Check]:
     hint = f"see to it before the roll: {command('doctor', found.group.group_id)}"
     if (hidden := found.findings_error) is not None:
         # Rights that a roll does not need decide nothing; brokers that do not answer may hide anything.
-        status = INFO if hidden.code.endswith("AUTHORIZATION_FAILED") else UNKNOWN
+        status = INFO if hidden.code in RIGHTS else UNKNOWN
         message = f"whether the group is healthy now is unknown: {hidden.message}"
         yield Check("health", status, message, hint, {}, hidden.code)
     elif wrong := [each for each in found.findings if each.severity != INFO]:

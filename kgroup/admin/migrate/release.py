@@ -9,7 +9,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.checks import served
 from kgroup.admin.migrate.evidence import serving
 from kgroup.admin.migrate.fleet import Fleet
-from kgroup.admin.migrate.models import BLOCK, INFO, OK, UNKNOWN, WARN, Check
+from kgroup.admin.migrate.models import ALREADY, BLOCK, BLOCKED, INFO, OK, READY, UNKNOWN, WARN, Check
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.refusals import code_name
 from kgroup.admin.shell import command
@@ -55,16 +55,16 @@ def _groups(fleet: Fleet) -> Iterator[Check]:
     plan = command("upgrade plan", options="--all-groups")
     by_verdict = {
         verdict: [row.group_id for row in fleet.rows if row.verdict == verdict]
-        for verdict in ("blocked", "unknown", "ready", "already")
+        for verdict in (BLOCKED, UNKNOWN, READY, ALREADY)
     }
-    if blocked := by_verdict["blocked"]:
+    if blocked := by_verdict[BLOCKED]:
         message = f"{count_of(len(blocked), 'group')} would refuse a client of Kafka 5.0 that joins with its "
         message += "default, with GROUP_ID_NOT_FOUND"
         hint = f"{plan} says what to change; {KEEP}"
         yield Check("groups_blocked", BLOCK, message, hint, {"groups": blocked})
-    if unknown := by_verdict["unknown"]:
+    if unknown := by_verdict[UNKNOWN]:
         message = f"of {count_of(len(unknown), 'group')} it is not known whether such a client could join"
-        reasons = {each.reason for row in fleet.rows if row.verdict == "unknown" for each in row.unknown}
+        reasons = {each.reason for row in fleet.rows if row.verdict == UNKNOWN for each in row.unknown}
         reason = reasons.pop() if len(reasons) == 1 else None
         yield Check("groups_unknown", UNKNOWN, message, f"{plan} says why", {"groups": unknown}, reason)
     refusing = [row.group_id for row in fleet.rows if "client_settings" in row.warnings]
@@ -75,12 +75,12 @@ def _groups(fleet: Fleet) -> Iterator[Check]:
         message += "protocol: partition.assignment.strategy, session.timeout.ms or heartbeat.interval.ms"
         hint = f"remove the settings; {KEEP}"
         yield Check("client_settings", WARN, message, hint, {"groups": refusing})
-    ready = [row.group_id for row in fleet.rows if row.verdict == "ready" and row.type == CLASSIC]
+    ready = [row.group_id for row in fleet.rows if row.verdict == READY and row.type == CLASSIC]
     if ready:
         message = f"{count_of(len(ready), 'group')} will be converted by their first client of Kafka 5.0, "
         message += "without a change of settings"
         yield Check("groups_ready", WARN, message, f"move them before: {plan}", {"groups": ready})
-    if moved := by_verdict["already"]:
+    if moved := by_verdict[ALREADY]:
         message = f"{count_of(len(moved), 'group')} moved already"
         yield Check("groups_moved", OK, message, None, {"groups": moved})
     if fleet.left_out:

@@ -414,7 +414,7 @@ def against(fleet: Fleet) -> Iterator[Stop]:
         for each in row.blockers:
             message = f"{row.group_id}: blocked: {each.code.replace('_', ' ')}: {each.message}"
             yield Stop(BLOCKED, row.group_id, message, each.hint)
-        for each in row.unknown if row.verdict == "unknown" else ():
+        for each in row.unknown if row.verdict == UNKNOWN else ():
             message = f"{row.group_id}: not known: {each.code.replace('_', ' ')}: {each.message}"
             yield Stop(UNKNOWN, row.group_id, message, each.hint, each.reason)
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias
 
-from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, Member
+from kgroup.admin.models import (
+    ASSIGNING,
+    CLASSIC,
+    REBALANCING,
+    RECONCILING,
+    SHARE,
+    GroupDescription,
+    Member,
+)
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
@@ -43,7 +51,7 @@ class GroupFacts:
         self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
         # What a member that left for now has to confirm waits for its session's end, and nothing moves.
         still = {member.state for member in group.known_members} <= {MemberStatus.STABLE, MemberStatus.LEFT}
-        self._moving = group.state == "Assigning" or (group.state == "Reconciling" and not still)
+        self._moving = group.state == ASSIGNING or (group.state == RECONCILING and not still)
         self._waiting: dict[tuple[str, bool, bool], Status] = {}
         # Without members, what waits is unread, whatever its topic and age.
         empty = self._members == 0 and not self._rebalances and not self._moving and unread is None

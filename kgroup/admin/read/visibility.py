@@ -30,8 +30,10 @@ RIGHTS = frozenset(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
         ErrorCode.GROUP_AUTHORIZATION_FAILED.name,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.name,
     }
 )
+"""The codes of errors about missing rights."""
 _SHOW_LEADERS = (
     "brokers are down or the partitions offline; kgroup cluster topics --internal shows the leaders"
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
 from kgroup.admin.journal import Entry, Journal
-from kgroup.admin.models import GroupDescription
+from kgroup.admin.models import ChangeStatus, GroupDescription
 from kgroup.admin.refusals import is_absent
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -132,7 +132,7 @@ def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
 
 def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[Entry]":
     """Return the journal's entries that removed the members, the offsets or the group of the events."""
-    gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind == Kind.MEMBER_LEFT_OR_EXPIRED}
+    gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind is Kind.MEMBER_LEFT_OR_EXPIRED}
     for entry in entries:
         items = entry.results or ()
         if entry.command == REMOVE:
@@ -150,7 +150,7 @@ def _is_of(item: Mapping[str, object], name: str, blamed: "Blame") -> bool:
     if item.get("group_id") != name:
         return False
     if item.get("topic") is None:
-        return item.get("result") == "deleted" and blamed.event.kind == Kind.GROUP_DELETED
+        return item.get("result") == ChangeStatus.DELETED and blamed.event.kind is Kind.GROUP_DELETED
     place = (item["topic"], item.get("partition"))
     return item.get("result") == "done" and place in blamed.event.partitions
 

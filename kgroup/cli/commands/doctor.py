@@ -108,7 +108,7 @@ def command(
         )
         where = identity(admin, env)
     checkups = found.checkups
-    sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
+    sick = [checkup for checkup in checkups if checkup.healthy is False]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     unseen = (*found.errors, *named.unseen)

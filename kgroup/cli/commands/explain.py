@@ -15,7 +15,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_error
 from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_log
@@ -27,7 +27,7 @@ from kgroup.errors import ConfigError, KgroupError
 if TYPE_CHECKING:
     from kgroup.cli.explanations.log_reading import Found
 
-_LABELS = {"finding": "do", "partition-status": "seen"}
+_LABELS = {EntryKind.FINDING: "do", EntryKind.PARTITION_STATUS: "seen"}
 _NAMES = {"group": "group", "topic": "topic", "member_id": "member", "instance_id": "instance id"}
 _CLUSTER = {"bootstrap_server", "context", "local"}
 """The options that name a cluster; the environment and the default alone ask none."""

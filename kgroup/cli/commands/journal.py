@@ -91,8 +91,8 @@ def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's 
         "results": None if found.results is None else [dict(result) for result in found.results],
     }
     del row["undone_by"]
-    head = [f"{name}: {row[name]}" for name in ("id", "time", "command", "cluster_id", "actor", "reason")]
-    head = [line for line in head if not line.endswith(": None")]
+    names = ("id", "time", "command", "cluster_id", "actor", "reason")
+    head = [f"{name}: {row[name]}" for name in names if row[name] is not None]
     blocks: list[str | Table] = [*head, "", _results_table(found)]
     blocks += ["", "before:", *json.dumps(found.before, indent=2, ensure_ascii=False).split("\n")]
     return show(env, Result({"entry": row}, blocks, names=[found.id], main=_results_table(found)))

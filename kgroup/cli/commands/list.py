@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import GroupListing, ItemError, Listing
+from kgroup.admin.models import STATES, GroupListing, ItemError, Listing
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     Key = Callable[[GroupListing], tuple[object, ...]]
 
 TYPES = ("classic", "consumer", "share", "streams")
-STATES = (
-    "Stable",
-    "Empty",
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
-    "Dead",
-)
-"""Of groups of every type."""
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
 _COLUMNS = (
     Column("group_id", "GROUP"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
 from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.librdkafka import LIBRDKAFKA
@@ -24,7 +24,7 @@ def entries() -> dict[str, Entry]:
                 _bare(code.name),
                 Entry(
                     name=code.name,
-                    kind="error",
+                    kind=EntryKind.ERROR,
                     code=int(code),
                     retriable=code.retriable,
                     aliases=ALIASES.get(code, ()),
@@ -112,7 +112,7 @@ def statuses() -> Mapping[str, Entry]:
     return {
         _bare(status): Entry(
             status,
-            "partition-status",
+            EntryKind.PARTITION_STATUS,
             means.means,
             cause=f"Shown by {means.shown_by}.",
             next=found[status].next if status in found else ("kgroup doctor GROUP",),
@@ -130,7 +130,12 @@ def findings() -> Mapping[str, Entry]:
 
     return {
         _bare(code): Entry(
-            code, "finding", f"{known.title}.", cause=known.remedy, next=known.next, severity=known.severity
+            code,
+            EntryKind.FINDING,
+            f"{known.title}.",
+            cause=known.remedy,
+            next=known.next,
+            severity=known.severity,
         )
         for code, known in CODES.items()
     }

@@ -1,19 +1,30 @@
 """One entry of `kgroup explain`."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EntryKind(StrEnum):
+    """The kinds of entries."""
+
+    ERROR = "error"
+    GROUP_STATE = "group-state"
+    MEMBER_STATE = "member-state"
+    PARTITION_STATUS = "partition-status"
+    FINDING = "finding"
+    LOG_LINE = "log-line"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A code or state with an operator's explanation.
 
-    `kind` is error, group-state, member-state, partition-status, finding or log-line; `classic` and
-    `consumer` are its meanings in each protocol, None where it does not occur; `next` are commands with
-    `GROUP` to fill in; `severity` is that of a finding, None where there is none.
+    `classic` and `consumer` are its meanings in each protocol, None where it does not occur; `next` are
+    commands with `GROUP` to fill in; `severity` is that of a finding, None where there is none.
     """
 
     name: str
-    kind: str
+    kind: EntryKind
     meaning: str
     classic: str | None = None
     consumer: str | None = None

@@ -1,6 +1,6 @@
 """The error codes an operator of consumer groups meets (behaviour of Kafka 4.4)."""
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 from kgroup.errors import ErrorCode
 
 DESCRIBE = "kgroup describe GROUP"
@@ -44,7 +44,7 @@ def _error(
 ) -> Entry:
     return Entry(
         name=code.name,
-        kind="error",
+        kind=EntryKind.ERROR,
         meaning=meaning,
         classic=classic,
         consumer=consumer,
@@ -376,7 +376,7 @@ HISTORY = ("kgroup doctor GROUP", "kgroup blame GROUP")
 
 
 def _thrown(name: str, meaning: str, cause: str, *next: str) -> Entry:
-    return Entry(name, "error", meaning, cause=cause, next=next)
+    return Entry(name, EntryKind.ERROR, meaning, cause=cause, next=next)
 
 
 THROWN: tuple[Entry, ...] = (

@@ -1,6 +1,6 @@
 """Answers of the coordinator of the ZooKeeper era (`serve --legacy`); its numbers are not Kafka's."""
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 
 MEMBERS = "kgroup describe GROUP --zookeeper HOST:PORT"
 
@@ -8,7 +8,9 @@ MEMBERS = "kgroup describe GROUP --zookeeper HOST:PORT"
 def _refusal(number: int, name: str, meaning: str, cause: str, *aliases: str) -> Entry:
     # Its code is omitted: 5 to 10 are other errors in Kafka, and a number alone means those.
     said = f"{meaning} Code {number} of the coordinator of the ZooKeeper era; not a Kafka error."
-    return Entry(name, "error", said, cause=cause, next=(MEMBERS,), aliases=(f"legacy {number}", *aliases))
+    return Entry(
+        name, EntryKind.ERROR, said, cause=cause, next=(MEMBERS,), aliases=(f"legacy {number}", *aliases)
+    )
 
 
 LEGACY: tuple[Entry, ...] = (
@@ -57,7 +59,7 @@ LEGACY: tuple[Entry, ...] = (
     ),
     Entry(
         "ConsumerRebalanceFailedException",
-        "error",
+        EntryKind.ERROR,
         "A group was stopped and started max_rebalance_retries times, and every attempt failed: the "
         "coordinator gives up until something changes. Likewise in the consumers of 0.8 to 1.1: one could "
         "not get its partitions in rebalance.max.retries attempts, and no longer reads anything.",

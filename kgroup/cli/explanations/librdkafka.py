@@ -1,6 +1,6 @@
 """Errors that librdkafka's clients raise themselves; no broker sends them, and their numbers are negative."""
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 
 _DESCRIBE, _EXPLAIN = "kgroup describe GROUP", "kgroup explain"
 
@@ -8,7 +8,9 @@ _DESCRIBE, _EXPLAIN = "kgroup describe GROUP", "kgroup explain"
 def _local(code: int, name: str, meaning: str, cause: str | None = None, *next_: str) -> Entry:
     # Its code is omitted: -1 is Kafka's, and a number alone means that.
     said = f"{meaning} Raised by librdkafka ({code}), not sent by a broker."
-    return Entry(f"_{name}", "error", said, cause=cause, next=next_, aliases=(str(code), f"ERR__{name}"))
+    return Entry(
+        f"_{name}", EntryKind.ERROR, said, cause=cause, next=next_, aliases=(str(code), f"ERR__{name}")
+    )
 
 
 # Those that an operator of groups meets, then the others by number.

@@ -4,7 +4,7 @@ A pattern leads to an entry here, or to an error's. The first that matches count
 only carries it.
 """
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 
 _MEMBERS, _BLAME = "kgroup describe GROUP --section members", "kgroup blame GROUP"
 _DOCTOR, _COORDINATOR = "kgroup doctor GROUP", "kgroup coordinator GROUP"
@@ -19,7 +19,7 @@ _BY_TOPIC, _DESCRIBE, _CONFIG = (
 
 
 def _line(name: str, meaning: str, cause: str, next_: tuple[str, ...]) -> Entry:
-    return Entry(name, "log-line", meaning, cause=cause, next=next_)
+    return Entry(name, EntryKind.LOG_LINE, meaning, cause=cause, next=next_)
 
 
 _NORMAL = "Normal when a consumer starts, stops or is deployed; a fault only if it repeats."

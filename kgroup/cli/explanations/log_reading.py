@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin import shell
 from kgroup.cli.explanations import entries, lookup
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 from kgroup.cli.explanations.errors import ALIASES
 from kgroup.cli.explanations.log_lines import LOG_LINES, PATTERNS
 from kgroup.errors import ErrorCode
@@ -129,7 +129,7 @@ def _known(line: str) -> tuple[Entry, str] | None:
         if constant is not None and constant not in _names_of_errors():
             continue
         entry = lookup(code or local or constant or thrown)
-        if entry is not None and entry.kind == "error":
+        if entry is not None and entry.kind is EntryKind.ERROR:
             return entry, "any client, by the name of the error"
     return None
 

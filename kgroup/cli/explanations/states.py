@@ -1,6 +1,6 @@
 """The states of groups and members of both protocols, as `describe` and Kafka's tools print them."""
 
-from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.explanations.entry import Entry, EntryKind
 
 DESCRIBE = "kgroup describe GROUP"
 MEMBERS = "kgroup describe GROUP --section members"
@@ -8,7 +8,7 @@ MEMBERS = "kgroup describe GROUP --section members"
 GROUP_STATES: tuple[Entry, ...] = (
     Entry(
         "Stable",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "Every member has its assignment; there is nothing to do.",
         classic="All members have synced the current generation.",
         consumer="All members are at the current epoch and own what they should.",
@@ -16,7 +16,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Empty",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "The group has no members; its committed offsets are kept until they expire.",
         classic="Offsets expire offsets.retention.minutes after the group became empty.",
         consumer="Offsets expire offsets.retention.minutes after each was committed, so an idle partition's "
@@ -26,7 +26,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Unsettled",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered, and a partition has no "
         "owner, or an owner that is not registered.",
         cause="A rebalance in progress, or one that failed: ZooKeeper does not say which. If it lasts, a "
@@ -35,7 +35,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Live",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered; whether all their partitions "
         "have owners is unknown.",
         cause="A topic pattern that only Java understands, or nodes that may not be read.",
@@ -43,14 +43,14 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Unknown",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "A group in ZooKeeper (Kafka 0.8 to 1.1); it is unknown whether it is in use.",
         cause="Partitions have owners although none is registered, or registrations may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
     Entry(
         "Dead",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "The coordinator holds no such group.",
         classic="The group was deleted or unloaded. Brokers before 3.9 answer this for groups that do not "
         "exist, and for groups of the consumer protocol when asked with the classic request.",
@@ -60,7 +60,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "PreparingRebalance",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "A rebalance has begun and waits for all members to join again.",
         classic="It lasts no longer than the largest rebalance timeout of the members; those that have not "
         "rejoined by then are dropped, except static members. The first join to an empty group waits "
@@ -72,7 +72,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "CompletingRebalance",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "All have joined; the members are waiting for the leader's assignment.",
         classic="Members that do not sync within the rebalance timeout are removed, the leader included.",
         consumer="Does not occur; see Assigning.",
@@ -83,7 +83,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Assigning",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "The group epoch has moved on, and the new target assignment has not been computed yet.",
         classic="Does not occur.",
         consumer="The next heartbeat of any member computes it. If it lasts, no member sends heartbeats, or "
@@ -94,7 +94,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Reconciling",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "The target assignment stands; some members have not reached it.",
         classic="Does not occur.",
         consumer="Members give up partitions first, then others take them; no member stops as a whole. "
@@ -106,7 +106,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "NotReady",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "A Streams group lacks topics that it needs before tasks can be assigned.",
         consumer="Streams groups only (KIP-1071).",
         cause="A source topic is missing, or internal topics are still being created.",
@@ -114,7 +114,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "Unknown",
-        "group-state",
+        EntryKind.GROUP_STATE,
         "The broker reported a state that this version does not know.",
         cause="A broker newer than this tool.",
         next=("kgroup --version",),
@@ -124,7 +124,7 @@ GROUP_STATES: tuple[Entry, ...] = (
 MEMBER_STATES: tuple[Entry, ...] = (
     Entry(
         "revoking",
-        "member-state",
+        EntryKind.MEMBER_STATE,
         "The member must give up partitions and has not confirmed that it did.",
         classic="Cooperative members revoke between two joins; eager members give up everything at once.",
         consumer="Its epoch stays behind until it confirms. After its rebalance timeout it is removed from "
@@ -135,7 +135,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "waiting",
-        "member-state",
+        EntryKind.MEMBER_STATE,
         "The member is waiting for partitions that another member has not released.",
         consumer="It is at the current epoch and reads what it already owns; the rest follows partition by "
         "partition.",
@@ -145,7 +145,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "left",
-        "member-state",
+        EntryKind.MEMBER_STATE,
         "A static member that shut down and may come back: member epoch -2.",
         classic="Not visible: a stopped static member looks like a live one until its session times out.",
         consumer="It keeps its partitions, and no member reads them. If it returns with the same "
@@ -156,7 +156,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "static member",
-        "member-state",
+        EntryKind.MEMBER_STATE,
         "A member with a group.instance.id (KIP-345): its place in the group outlives its process.",
         classic="Closing or restarting it sends no LeaveGroup. If it is back within its session timeout, it "
         "has its old assignment under a new member id, without a rebalance.",
@@ -169,7 +169,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
     ),
     Entry(
         "member epoch",
-        "member-state",
+        EntryKind.MEMBER_STATE,
         "A member's version of the assignment in the consumer protocol (KIP-848).",
         classic="The group's generation serves instead.",
         consumer="0: joining, -1: leaving, -2: static member away; otherwise the target epoch that the "

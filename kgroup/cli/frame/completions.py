@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 1.0
 KEPT_S = 15.0
-STATES = ("Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling", "Stable")
 Offer: TypeAlias = Callable[["Context", str], Iterable[str]]
 
 
@@ -180,6 +179,8 @@ def events(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 def states(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the states groups may be in."""
+    from kgroup.admin.models import STATES
+
     return STATES
 
 

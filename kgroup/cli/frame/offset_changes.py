@@ -71,7 +71,7 @@ def run(
 
 def _grave(plan: "OffsetsPlan") -> str | None:
     """Return why no undo restores what a plan changes, if so."""
-    from kgroup.admin.change.offset_plans import ABSENT, NO_UNDO
+    from kgroup.admin.change.offset_plans import ABSENT
 
     forgotten = [
         group.group_id
@@ -80,8 +80,8 @@ def _grave(plan: "OffsetsPlan") -> str | None:
     ]
     if forgotten:
         return f"no undo restores which records {first_of(forgotten, 3)} acknowledged"
-    lasting = [str(item.tp) for item in plan.items if item.planned and item.effect.startswith(NO_UNDO)]
-    return f"the change of {first_of(lasting, 3)} {NO_UNDO}" if lasting else None
+    lasting = [str(item.tp) for item in plan.items if item.planned and item.lasting]
+    return f"the change of {first_of(lasting, 3)} cannot be undone" if lasting else None
 
 
 def unseen_of(admin: "ClusterView", groups: Iterable[str]) -> Sequence[ItemError]:

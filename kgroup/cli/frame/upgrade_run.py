@@ -20,6 +20,7 @@ from kgroup.admin.migrate.wave_state import (
     PLAN,
     RULE,
     STUCK,
+    WAITING,
     StateFile,
     Stop,
     WaveRun,
@@ -115,7 +116,7 @@ def _foreseen(
     lines = [_summary(shown)]
     if left:
         lines.append(
-            f"resumes with {left[0].name}" if left[0].step != "waiting" else f"begins with {left[0].name}"
+            f"resumes with {left[0].name}" if left[0].step != WAITING else f"begins with {left[0].name}"
         )
         lines.append(NOT_YET)
     return _result(shown, file, False, lines, where)

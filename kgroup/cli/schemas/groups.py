@@ -127,15 +127,7 @@ LOCAL: Mapping[str, Schema] = {
         ),
     ),
     "explain": record(
-        entries=array(
-            model(
-                Entry,
-                kind=one_of(
-                    "error", "group-state", "member-state", "partition-status", "finding", "log-line"
-                ),
-                severity=nullable(one_of("error", "warn", "info")),
-            )
-        ),
+        entries=array(model(Entry, severity=nullable(one_of("error", "warn", "info")))),
         lines=note(
             array(
                 record(

@@ -22,7 +22,7 @@ _STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}
 
 def code_of(found: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
     """Return the exit code for what could not be seen of groups, or of which there are (`hidden`)."""
-    unknown = [checkup for checkup in found.checkups if checkup.verdict == "unknown"]
+    unknown = [checkup for checkup in found.checkups if checkup.healthy is None]
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
     code = of_batch(codes, len(unknown) < len(found.checkups))
     return of_seen(ExitCode.PARTIAL if len(set(codes)) > 1 else code, hidden)
@@ -95,7 +95,7 @@ def _text(checkup: "Checkup", top: int | None) -> Iterator[Block]:
         if found.hint:
             yield f"     → {found.hint}"
     yield from more_findings(checkup.findings, top)
-    if checkup.verdict == "healthy":
+    if checkup.healthy:
         blame = line("blame", checkup.group.group_id)
         yield f"     → {blame} names what set off its last rebalance or rewind"
     for each in checkup.unseen:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
+from kgroup.admin.migrate.models import BLOCKED, READY
+from kgroup.admin.migrate.models import UNKNOWN as NOT_KNOWN
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
@@ -75,8 +77,8 @@ def result_of(
     ]
     asked = {name for name in question.groups if not is_glob(name)}
     refused = [out for _, out in left_out if out.group_id in asked]
-    blocked = any(row.verdict == "blocked" for _, row in rows)
-    unknown = [each for _, row in rows if row.verdict == "unknown" for each in row.unknown]
+    blocked = any(row.verdict == BLOCKED for _, row in rows)
+    unknown = [each for _, row in rows if row.verdict == NOT_KNOWN for each in row.unknown]
     reasons = [*(error.code for error in unseen), *(each.reason or "NOT_KNOWN" for each in unknown)]
     if not reasons:
         code = ExitCode.OK
@@ -103,7 +105,7 @@ def result_of(
         data,
         [summary, *kinds, *_left_out_lines([out for _, out in left_out]), _table(rows)],
         items="groups",
-        names=[row.group_id for _, row in rows if row.verdict == "ready"],
+        names=[row.group_id for _, row in rows if row.verdict == READY],
         errors=[
             *unseen,
             *_unknown_errors([row for _, row in rows]),
@@ -147,7 +149,7 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     """Yield why groups are unknown; the same reason of many groups once."""
     groups: dict[tuple[str, str, str], tuple[str | None, list[str]]] = {}
     for row in rows:
-        for each in row.unknown if row.verdict == "unknown" else ():
+        for each in row.unknown if row.verdict == NOT_KNOWN else ():
             key = (each.reason or "NOT_KNOWN", each.code, each.message)
             groups.setdefault(key, (each.hint, []))[1].append(row.group_id)
     for (reason, code, message), (hint, names) in groups.items():
@@ -173,7 +175,7 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
         {
             "context": context,
             "group_id": row.group_id,
-            "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
+            "verdict": "BLOCKED" if row.verdict == BLOCKED else row.verdict,
             "effort": row.effort,
             "members": UNKNOWN if row.members is None else row.members,
             "obstacles": ", ".join(
@@ -200,7 +202,7 @@ def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]
     waves = generated(fleet, question.wave_size or WAVE_SIZE)
     if not waves:
         raise Failure(ExitCode.REFUSED, "NOTHING_READY", "no group is ready, so there are no waves")
-    others = (row for row in fleet.rows if row.verdict != "ready")
+    others = (row for row in fleet.rows if row.verdict != READY)
     notes = [
         *(f"in no wave: {row.group_id}: {row.verdict}" for row in others),
         *(f"in no wave: {out.group_id}: {out.reason}" for out in fleet.left_out),

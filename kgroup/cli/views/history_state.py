@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kgroup.admin.models import (
+    EMPTY,
     Assignment,
     ClientTag,
     Described,
@@ -58,7 +59,7 @@ def description(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
         protocol_type=view.protocol_type,
-        state=view.state if view.kind in KINDS else "Empty",
+        state=view.state if view.kind in KINDS else EMPTY,
         assignor=view.assignor,
         generation=view.epoch if view.kind == CLASSIC else None,
         group_epoch=view.epoch if epochs else None,

@@ -14,7 +14,7 @@ from google_crc32c import value as crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.history.legacy import SMALLEST, find_message, message_at
-from kgroup.history.log_items import BadRange
+from kgroup.history.log_items import BadRange, Problem
 from kgroup.protocol.batches import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OFFSET
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ class Scanner:
         if chunk.count(0, pos) != len(chunk) - pos:
             start = self.position
             reason = "the last batch is cut short (a torn tail, or still being written)"
-            self.bad.append(BadRange(self.source, start, start + len(chunk) - pos, reason))
+            end = start + len(chunk) - pos
+            self.bad.append(BadRange(self.source, start, end, reason, Problem.CUT_SHORT))
 
     def _damaged(self, pos: int, end: int, reason: str) -> None:
         self.bad.append(BadRange(self.source, self.position + pos, self.position + end, reason))

@@ -15,7 +15,7 @@ from kgroup.errors import DecodeError
 from kgroup.history.decode.records import raw_records
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.legacy import LEGACY
-from kgroup.history.log_items import NOT_READ, BadRange
+from kgroup.history.log_items import BadRange, Problem
 from kgroup.history.sources.chunks import file_chunks
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 
@@ -229,7 +229,7 @@ class _Damage:
     @property
     def is_torn_tail(self) -> bool:
         """Whether it is normal at the end of a copy: nothing in it was acknowledged."""
-        return "torn tail" in self.range.reason
+        return self.range.problem is Problem.CUT_SHORT
 
     @property
     def is_lost(self) -> bool:
@@ -290,7 +290,8 @@ class _Left:
     @property
     def range(self) -> BadRange:
         count = f"{self.records} record{'s' if self.records != 1 else ''} in {self.offsets}"
-        return BadRange(str(self.file), self.start, self.end, f"{NOT_READ} {count}: {self.why}")
+        reason = f"not read: {count}: {self.why}"
+        return BadRange(str(self.file), self.start, self.end, reason, Problem.NOT_READ)
 
 
 class _Merge:

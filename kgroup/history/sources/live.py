@@ -13,7 +13,7 @@ from typing import Any
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.history.decode.scan import BatchHeader, Scanner
-from kgroup.history.log_items import BadRange
+from kgroup.history.log_items import BadRange, Problem
 from kgroup.history.sources.chunks import Progress
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -209,7 +209,7 @@ class LiveLog:
                 if data:
                     # A Fetch begins with the whole batch that holds its offset, and may end inside one.
                     yield data, (h for h in scanner.headers(data, True) if h.last_offset >= at)
-                self.bad += [bad for bad in scanner.bad if "cut short" not in bad.reason]
+                self.bad += [bad for bad in scanner.bad if bad.problem is not Problem.CUT_SHORT]
                 self.position = max(at, scanner.last_offset + 1)
                 if progress is not None:
                     progress(len(data))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -141,10 +141,7 @@ def rows_in_manifest(store: Store, name: str) -> list[Row]:
     """Return the rows of `coverage` and `bad_ranges` from the manifest. Times in ms."""
     bad = store.bad_ranges()
     if name == "bad_ranges":
-        return [
-            {"part": part, "source": b.source, "start": b.start, "end": b.end, "reason": b.reason}
-            for part, b in bad
-        ]
+        return [{"part": part, **asdict(each)} for part, each in bad]
     return [
         {name: read(covered) for name, (_, read) in schemas.COVERED.items()}
         for covered in (*store.manifest.coverage(bad), *store.manifest.delivery_coverage())

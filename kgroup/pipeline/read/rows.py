@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Unpack
 
 import pyarrow as pa
@@ -13,13 +13,13 @@ from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.log_items import Item, Undecodable
+from kgroup.history.log_items import BadRange, Item, Undecodable
 from kgroup.history.selection import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import Edge, Post, Posted, Shares
-from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, MARKERS, Row
+from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
 
 Rows = tuple[str, pa.Table]
@@ -74,7 +74,7 @@ class SplitRows:
         self.decoder = Decoder(places=self.places, max_keys=max_keys, **choice)
         self._commits = CommitRows(split.part)
         self._first: BatchHeader | None = None
-        self._bad: dict[int, Row] = {}
+        self._bad: dict[int, BadRange] = {}
 
     def tables(self) -> Iterator[Rows]:
         """Yield tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, if wanted."""
@@ -107,17 +107,10 @@ class SplitRows:
         if self._first is not None:
             yield self._items(self._noted(self.decoder.flush()))
         if "bad_ranges" in self.chosen:
-            ranges = [
-                {
-                    "part": self.split.part,
-                    "source": b.source,
-                    "start": b.start,
-                    "end": b.end,
-                    "reason": b.reason,
-                }
-                for b in self.reader.bad
+            rows = [
+                {"part": self.split.part, **asdict(bad)} for bad in (*self.reader.bad, *self._bad.values())
             ]
-            yield "bad_ranges", pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)
+            yield "bad_ranges", pa.Table.from_pylist(rows, schema=BAD_RANGES)
 
     @property
     def summary(self) -> SplitSummary | None:
@@ -161,8 +154,7 @@ class SplitRows:
     def _undecodable(self, offset: int, reason: str) -> None:
         """Note once that something at this log offset does not decode."""
         source, said = self.reader.source, f"at offset {offset}: {reason}"
-        bad = {"part": self.split.part, "source": source, "start": -1, "end": -1, "reason": said}
-        self._bad.setdefault(offset, bad)
+        self._bad.setdefault(offset, BadRange(source, -1, -1, said))
 
     def _noted(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the same items; note batches and commits in them that do not decode."""

@@ -11,7 +11,7 @@ from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.deliveries import KeptDeliveries, kept_deliveries
 from kgroup.history.fold.topic_names import MAX_NAMES
-from kgroup.history.log_items import BadRange, Seen
+from kgroup.history.log_items import BadRange, Problem, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.history.typed_json import Foreign
 from kgroup.pipeline.read.course import Course
@@ -22,7 +22,11 @@ OLDEST = 9
 """The oldest format of a table that is read."""
 FOLDED = ("events", "events_open", "folds")
 """The tables that can be made again, from the others."""
-FORMATS: Mapping[str, int] = dict.fromkeys(TABLES, 9) | dict.fromkeys(FOLDED, 11) | {"runs": 10}
+FORMATS: Mapping[str, int] = {
+    **dict.fromkeys(TABLES, 9),
+    **dict.fromkeys(("runs", "bad_ranges", "deliveries"), 10),
+    **dict.fromkeys(FOLDED, 11),
+}
 """The format of each table. Increase it whenever its columns or their meaning change.
 
 Columns are added in place; what `FOLDED` holds is folded again. `folds` includes the layout of
@@ -127,7 +131,13 @@ def stopped_at(row: Row) -> KeptDeliveries:
 
 def bad_in(row: Row) -> list[BadRange]:
     """Return what was damaged of that partition."""
-    return [BadRange(**each) for each in row["bad"]]
+    return list(map(range_of, row["bad"]))
+
+
+def range_of(row: Row) -> BadRange:
+    """Return a stored range; its row may have more, and an older one has no `problem`."""
+    problem = Problem(row.get("problem") or Problem.CORRUPT)
+    return BadRange(row["source"], row["start"], row["end"], row["reason"], problem)
 
 
 def _seen(span: Row) -> Seen:

@@ -29,7 +29,7 @@ from kgroup.pipeline.schemas import EVENTS, FOLDS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.lease import Occupied, leased
-from kgroup.pipeline.tables.manifest import FOLDED, FORMATS, Manifest
+from kgroup.pipeline.tables.manifest import FOLDED, FORMATS, Manifest, range_of
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS, record, recorded, row_of
 from kgroup.pipeline.tables.writing import TableFile, folder_in
@@ -116,7 +116,7 @@ class Store:
             for row in self.read(name).to_pylist():
                 later = (start for run, start in reads.get(row["source"], ()) if run > row["run"])
                 if row["start"] < 0 or all(start > row["start"] for start in later):
-                    found.append((part, BadRange(row["source"], row["start"], row["end"], row["reason"])))
+                    found.append((part, range_of(row)))
         # What is known of a file before it is read is noted by each run.
         return sorted(set(found), key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
