@@ -463,15 +463,25 @@ class ChangeStatus(StrEnum):
     """The planned change of an item, or its outcome."""
 
     PLANNED = "planned"
-    UNCHANGED = "unchanged"
-    """The item already was as wanted."""
     DONE = "done"
     REMOVED = "removed"
     DELETED = "deleted"
+    UNCHANGED = "unchanged"
+    """The item already was as wanted."""
     NOT_FOUND = "not_found"
     REFUSED = "refused"
     """By a check, before or by the coordinator: the item did not change."""
     FAILED = "failed"
+
+    @property
+    def made(self) -> bool:
+        """Whether the change of the item was made."""
+        return self in (ChangeStatus.DONE, ChangeStatus.REMOVED, ChangeStatus.DELETED)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the item is not as wanted."""
+        return self in (ChangeStatus.NOT_FOUND, ChangeStatus.REFUSED, ChangeStatus.FAILED)
 
 
 class PlannedItem:

@@ -132,7 +132,7 @@ def test_blue_green(script, cluster, group, tmp_path):
 
 def test_delete_stale_groups(script, environment, cluster, group, tmp_path):
     before = committed(cluster, group)
-    assert "nothing to delete" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
+    assert "Nothing to do." in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
     done = script("delete-stale-groups.sh", f"{group}*", "1ms", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert committed(cluster, group) == {}

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+from kgroup.history.log_items import Problem
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.spark.workers import InProcess
 from kgroup.pipeline.tables import late
@@ -206,7 +207,8 @@ def test_damage_stays_reported_and_a_torn_end_is_not_damage_any_more(tmp_path: P
     log.file.write_bytes(data)
     log.read(out)
     bad = [bad for _, bad in Store(out).bad_ranges()]
-    assert len(bad) == 2 and bad[1].start == sum(map(len, BATCHES[:300]))
+    assert [each.problem for each in bad] == [Problem.CORRUPT, Problem.CUT_SHORT]
+    assert bad[1].start == sum(map(len, BATCHES[:300]))
     log.file.write_bytes(data[:-40] + b"".join(BATCHES[300:400]))
     _, read = log.read(out)
     assert read <= room(300, 400)

@@ -13,9 +13,9 @@ from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.views.changes import RESULT, change
 from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.security.acl_specs import Resources, Terms, filters, new_acls
@@ -213,10 +213,18 @@ def _removal(
 ) -> Result:
     done = journal_id is not None
     rows = [{**acl.words, "result": _result(acl, done, gone)} for acl in found]
-    text = f"{count_of(len(gone), 'access rule')} removed   journal {journal_id}" if done else NOT_YET
-    table = Table((*_COLUMNS, Column("result")), rows)
-    data = {"acls": rows, "journal_id": journal_id}
-    return Result(data, (text if found else "no such access rule", table), items="acls", cluster=where)
+    summary = f"{count_of(len(gone), 'access rule')} removed" if done else ""
+    return change(
+        {},
+        journal_id,
+        {"acls": rows},
+        (Table((*_COLUMNS, RESULT), rows),),
+        summary if found else "no such access rule",
+        to_do=None if done or not found else True,
+        items="acls",
+        names=(),
+        cluster=where,
+    )
 
 
 def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:

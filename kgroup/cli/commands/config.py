@@ -15,9 +15,9 @@ from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_sett
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.views.changes import RESULT, change
 from kgroup.domain import count_of
 from kgroup.errors import ConfigError
 
@@ -203,11 +203,17 @@ def _shown(
         result = done if name in needed else ChangeStatus.UNCHANGED
         row = {"setting": name, "before": old, "after": current[0], "origin": current[1], "result": result}
         rows.append(row)
-    data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}
-    columns = (*_CHANGE, Column("result")) if len(needed) < len(changes) else _CHANGE
-    last = f"journal {journal_id}" if executed else f"The broker would accept it. {NOT_YET}"
-    last = last if needed else "Nothing to do."
-    return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
+    return change(
+        {"group_id": group},
+        journal_id,
+        {"settings": rows},
+        (Table((*_CHANGE, RESULT) if len(needed) < len(changes) else _CHANGE, rows),),
+        "" if executed or not needed else "The broker would accept it.",
+        to_do=None if executed else bool(needed),
+        items="settings",
+        names=list(changes),
+        cluster=None,
+    )
 
 
 class _ConfigGroup(OptionsInFront):

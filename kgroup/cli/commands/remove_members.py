@@ -15,10 +15,10 @@ from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name
+from kgroup.cli.views.changes import RESULT, change, counts
 from kgroup.domain import Document, count_of, ranges
 from kgroup.errors import ConfigError
 
@@ -195,10 +195,7 @@ _PLANNED = (
 _DONE = (
     Column("instance_id", "INSTANCE"),
     Column("member_id", "MEMBER"),
-    Column(
-        "result",
-        style={ChangeStatus.REMOVED: "green", ChangeStatus.FAILED: "red", ChangeStatus.NOT_FOUND: "yellow"},
-    ),
+    RESULT,
     Column("error_code", "ERROR"),
     Column("effect"),
 )
@@ -208,12 +205,10 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """Return the plan's effect; NOT_FOUND when no selected member is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
-    last = NOT_YET if count else "Nothing changed." if absent else "Nothing to do."
     members = plan.before.get("members")
     # A plan from a file has none.
     seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
-    if seen:
-        last = f"after: {len(seen) - count} of {count_of(len(seen), 'member')}.   {last}"
+    after = f"after: {len(seen) - count} of {count_of(len(seen), 'member')}." if seen else ""
     size = f", {count_of(len(seen), 'member')}" if seen else ""
     valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
     head = f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{size})   plan {plan.id} · valid while {valid}"
@@ -227,10 +222,13 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
             else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
         )
         rows.append({**asdict(item), "host": member and member["host"], "partitions": owned})
-    return Result(
-        _data(plan, plan.items, None),
-        (head, Table(_PLANNED, rows), last),
-        items="items",
+    return change(
+        _about(plan),
+        None,
+        {"items": [asdict(item) for item in plan.items]},
+        (head, Table(_PLANNED, rows)),
+        after,
+        to_do=bool(count),
         names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
         exit_code=of_batch([ExitCode.NOT_FOUND] * len(absent), bool(count)),
@@ -242,19 +240,20 @@ def executed(
     plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None, where: Mapping[str, object] | None
 ) -> Result:
     """Return what was done, item by item."""
-    removed = [item for item in items if item.result == ChangeStatus.REMOVED]
-    failed = [item for item in items if item.result != ChangeStatus.REMOVED]
+    removed = [item for item in items if item.result.made]
+    failed = [item for item in items if item.result.wrong]
     codes = [
         ExitCode.NOT_FOUND if item.result == ChangeStatus.NOT_FOUND else of_code_name(item.error_code or "")
         for item in failed
     ]
-    summary = f"{len(removed)} removed" + (f", {len(failed)} failed" if failed else "")
-    if journal_id:
-        summary += f"   journal {journal_id}"
-    return Result(
-        _data(plan, items, journal_id),
-        (Table(_DONE, [asdict(item) for item in items]), summary),
-        items="items",
+    rows = [asdict(item) for item in items]
+    return change(
+        _about(plan),
+        journal_id,
+        {"items": rows},
+        (Table(_DONE, rows),),
+        counts(items),
+        to_do=None,
         names=[_name(item) for item in removed],
         errors=[_error(item) for item in failed],
         exit_code=of_batch(codes, bool(removed)),
@@ -265,19 +264,13 @@ def executed(
 def after_waiting(result: Result, waited: str | ItemError) -> Result:
     """Return the result, and how waiting ended: in words, or as an error when time ran out."""
     if isinstance(waited, str):
-        return replace(result, blocks=(*result.blocks, waited))
+        return replace(result, closing=(*result.closing, waited))
     code = result.exit_code or ExitCode.UNREACHABLE
     return replace(result, errors=[*result.errors, waited], exit_code=code)
 
 
-def _data(plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None) -> Document:
-    return {
-        "group_id": plan.group_id,
-        "plan": {"id": plan.id, "valid_while": dict(plan.valid_while)},
-        "executed": journal_id is not None,
-        "journal_id": journal_id,
-        "items": [asdict(item) for item in items],
-    }
+def _about(plan: Plan) -> Document:
+    return {"group_id": plan.group_id, "plan": {"id": plan.id, "valid_while": dict(plan.valid_while)}}
 
 
 def _name(item: ItemResult) -> str:

@@ -11,7 +11,7 @@ from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.output.messages import NOT_YET, print_error
+from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import Result, print_blocks
 from kgroup.domain import first_of
 from kgroup.errors import KgroupError, SafetyRefused
@@ -62,13 +62,12 @@ class Consent:
                 "cannot ask: stderr is not the terminal; nothing changed",
                 "add --yes, or leave stderr on the terminal",
             )
-        blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
         # stdout may be a file for the document: its columns and colours are not the terminal's.
         output = replace(
             env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal
         )
         with redirect_stdout(sys.stderr):
-            print_blocks(replace(env, output=output), [*env.head(), *blocks], None)
+            print_blocks(replace(env, output=output), [*env.head(), *replace(plan, remark="").shown], None)
         for error in plan.errors:
             print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -43,7 +43,8 @@ class Result:
     in a line came with a name, so it is shown as an escape; an empty line is ""); `items` names the list in
     `data` that `-o ndjson` streams ("run.events": one level deeper); `names` are the lines of `-o name`.
     `main` is the table for CSV and `--columns`, by default the first of `blocks`. `ways_back` say how to undo
-    what was done: below the blocks for a person, on stderr where stdout has rows only.
+    what was done: below the blocks for a person, on stderr where stdout has rows only. `closing` are lines
+    below the blocks; `remark` ends them where a plan was only shown.
     """
 
     data: Mapping[str, object]
@@ -55,6 +56,16 @@ class Result:
     cluster: Mapping[str, object] | None = None
     main: Table | None = None
     ways_back: Sequence[str] = ()
+    closing: Sequence[str] = ()
+    remark: str = ""
+
+    @property
+    def shown(self) -> Sequence[Block]:
+        """The blocks and what closes them."""
+        if not self.remark:
+            return (*self.blocks, *self.closing)
+        *lines, last = self.closing or ("",)
+        return (*self.blocks, *lines, f"{last}   {self.remark}" if last else self.remark)
 
     @property
     def main_table(self) -> Table | None:
@@ -75,8 +86,8 @@ def show(env: Env, result: Result) -> ExitCode:
         printers[env.output.format](env, result)
     else:
         main = result.main_table
-        whole = (*env.head(), *result.blocks, *result.ways_back)
-        blocks = whole if for_people else rows_only(result.blocks, main)
+        whole = (*env.head(), *result.shown, *result.ways_back)
+        blocks = whole if for_people else rows_only(result.shown, main)
         print_blocks(env, blocks, None if main is None else main.columns)
     sys.stdout.flush()
     for line in () if for_people else result.ways_back:
@@ -188,7 +199,7 @@ def _print_ndjson(env: Env, result: Result) -> None:
 
 def _print_csv(env: Env, result: Result) -> None:
     table = result.main_table
-    if table is None and not result.blocks:  # nothing was found, and the errors say why
+    if table is None and not result.shown:  # nothing was found, and the errors say why
         return
     if table is None:
         raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")

@@ -18,6 +18,7 @@ from kgroup.cli.schemas.checkups import CHECKUP
 from kgroup.cli.schemas.derive import model, schema_of
 from kgroup.cli.schemas.parts import (
     BOOLEAN,
+    CHANGED,
     INTEGER,
     STRING,
     Schema,
@@ -32,7 +33,6 @@ from kgroup.simulation.play.planning import PlanResult
 from kgroup.simulation.play.trace import Line
 
 GROUP = schema_of(GroupDescription)
-JOURNAL_ID = nullable(STRING)
 SETTING_CHANGE: dict[str, Schema] = {"setting": STRING, **each(nullable(STRING), "before after")}
 _TOPIC = schema_of(TopicDescription)
 _ACL: dict[str, Schema] = {
@@ -42,8 +42,7 @@ _ACL: dict[str, Schema] = {
 _ACLS = array(record(**_ACL))
 _REGISTRATION = record(
     group_id=STRING,
-    executed=BOOLEAN,
-    journal_id=JOURNAL_ID,
+    **CHANGED,
     instances=array(
         model(
             Registrant,
@@ -67,8 +66,7 @@ GROUPS: Mapping[str, Schema] = {
     "remove-members": record(
         group_id=STRING,
         plan=record(id=STRING, valid_while={"type": "object", "minProperties": 1}),
-        executed=BOOLEAN,
-        journal_id=JOURNAL_ID,
+        **CHANGED,
         items=array(schema_of(ItemResult)),
     ),
     "member register": _REGISTRATION,
@@ -94,7 +92,7 @@ GROUPS: Mapping[str, Schema] = {
         acls=array(
             record(**_ACL, result=note(one_of("planned", "removed", "gone-before"), "removed meanwhile"))
         ),
-        journal_id=JOURNAL_ID,
+        **CHANGED,
     ),
     "cluster user list": record(
         users=note(array(schema_of(ScramUser)), "never a password or anything derived from one")
@@ -206,9 +204,7 @@ MIGRATE: Mapping[str, Schema] = {
     "upgrade plan": {"anyOf": [_PLAN, note(_FLEET, "of several groups")]},
     "upgrade execute": _EXECUTE,
     "upgrade watch": _WATCH,
-    "upgrade run": record(
-        executed=BOOLEAN, state_file=STRING, journal_id=JOURNAL_ID, waves=array(schema_of(WaveRun))
-    ),
+    "upgrade run": record(**CHANGED, state_file=STRING, waves=array(schema_of(WaveRun))),
     "upgrade rehearse": {"anyOf": [schema_of(Rehearsal), note(_REHEARSED, "of several groups")]},
     "downgrade plan": _PLAN,
     "downgrade execute": _EXECUTE,

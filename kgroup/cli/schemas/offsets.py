@@ -14,6 +14,7 @@ from kgroup.cli.schemas.derive import model, schema_of
 from kgroup.cli.schemas.groups import SETTING_CHANGE
 from kgroup.cli.schemas.parts import (
     BOOLEAN,
+    CHANGED,
     INTEGER,
     NUMBER,
     OBJECT,
@@ -33,8 +34,7 @@ _TEXT, _COUNT, _RATE = nullable(STRING), nullable(INTEGER), nullable(NUMBER)
 _OFFSET_CHANGES = record(
     plan=record(**each(STRING, "id spec actor"), **each(_TEXT, "reason undoes")),
     groups=array(schema_of(PlannedGroup)),
-    executed=BOOLEAN,
-    journal_id=_TEXT,
+    **CHANGED,
     items=array(schema_of(ChangedOffset)),
 )
 _EXPORTED = record(
@@ -90,8 +90,7 @@ OFFSETS: Mapping[str, Schema] = {
     "delete": {
         "anyOf": [
             record(
-                executed=BOOLEAN,
-                journal_id=_TEXT,
+                **CHANGED,
                 export=note(_TEXT, "the file that keeps the offsets"),
                 items=array(model(GroupResult, stale_ms=_COUNT)),
             ),
@@ -135,8 +134,7 @@ OFFSETS: Mapping[str, Schema] = {
     ),
     "config set": record(
         group_id=STRING,
-        executed=BOOLEAN,
-        journal_id=_TEXT,
+        **CHANGED,
         settings=array(
             record(**SETTING_CHANGE, origin=STRING, result=one_of("planned", "unchanged", "done"))
         ),

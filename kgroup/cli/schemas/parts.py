@@ -40,3 +40,7 @@ def one_of(*values: str) -> Schema:
 def record(**fields: Schema) -> Schema:
     """Return an object that has all these fields, and may have more."""
     return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+CHANGED: dict[str, Schema] = {"executed": BOOLEAN, "journal_id": nullable(STRING)}
+"""What `views.changes` prints of every planned or executed change."""

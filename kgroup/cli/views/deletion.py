@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from kgroup.admin.change.unread import not_seen
-from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
+from kgroup.admin.models import GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, of_seen
+from kgroup.cli.views.changes import RESULT, change, counts
 from kgroup.cli.views.lagging import duration_text
 
 _UNREAD = (
@@ -33,28 +33,13 @@ def deletion(
 ) -> Result:
     """Return a planned or executed deletion, group by group."""
     rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
-    wrong = [item for item in items if item.result in (ChangeStatus.FAILED, ChangeStatus.NOT_FOUND)]
+    wrong = [item for item in items if item.result.wrong]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
     errors = [
         ItemError(item.group_id, item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}")
         for item in wrong
     ]
-    counts = {
-        name: sum(item.result == name for item in items)
-        for name in (
-            ChangeStatus.PLANNED,
-            ChangeStatus.DELETED,
-            ChangeStatus.NOT_FOUND,
-            ChangeStatus.FAILED,
-        )
-    }
-    summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
-    summary = summary or "nothing to delete"
-    if journal_id:
-        summary += f"   journal {journal_id}   committed offsets in {file}"
-    elif counts[ChangeStatus.PLANNED]:
-        summary += f".   {NOT_YET}"
-    columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
+    columns = [Column("group_id", "GROUP"), RESULT, Column("error_code", "ERROR"), Column("effect")]
     if ages:
         columns.insert(1, Column("stale", "SILENT FOR"))
     unseen = [
@@ -69,13 +54,15 @@ def deletion(
         if row.lag != 0
     ]
     shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
-    return Result(
-        {"executed": journal_id is not None, "journal_id": journal_id, "export": file, "items": rows},
-        (Table(tuple(columns), shown), *([Table(_UNREAD, left)] if left else ()), summary),
-        items="items",
-        names=[
-            item.group_id for item in items if item.result in (ChangeStatus.PLANNED, ChangeStatus.DELETED)
-        ],
+    kept = f"committed offsets in {file}" if journal_id else ""
+    return change(
+        {},
+        journal_id,
+        {"export": file, "items": rows},
+        (Table(tuple(columns), shown), *([Table(_UNREAD, left)] if left else ())),
+        "   ".join(filter(None, (counts(items), kept))),
+        to_do=any(item.planned for item in items) if file is None else None,
+        names=[item.group_id for item in items if item.planned or item.result.made],
         errors=[*errors, *unseen],
         exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
         cluster=where,

@@ -9,10 +9,10 @@ from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, 
 from kgroup.admin.change.unread import not_seen
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, absent, of_code_name, of_seen
+from kgroup.cli.views.changes import RESULT, change, counts
 from kgroup.domain import Document, count_of, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
@@ -22,15 +22,6 @@ _ROWS = (
     Column("current_offset", "CURRENT", right=True),
     Column("new_offset", "NEW", right=True),
     Column("change", right=True),
-)
-_RESULT = Column(
-    "result",
-    style={
-        ChangeStatus.DONE: "green",
-        ChangeStatus.FAILED: "red",
-        ChangeStatus.REFUSED: "red",
-        ChangeStatus.UNCHANGED: "dim",
-    },
 )
 _NON_EMPTY = "NON_EMPTY_GROUP"
 _CSV = (Column("topic"), Column("partition"), Column("offset"))
@@ -74,11 +65,13 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     states = [f"{each.type}, {each.state}" if each.type else "does not exist" for each in plan.groups]
     groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
     head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-    last = NOT_YET if counted else "Nothing changed." if errors else "Nothing to do."
-    return Result(
-        _data(plan, plan.items, None),
-        (head, *_tables(plan.items, with_results=bool(failing or unchanged)), *_cautions(plan), last),
-        items="items",
+    return change(
+        _about(plan),
+        None,
+        _rows(plan.items),
+        (head, *_tables(plan.items, with_results=bool(failing or unchanged)), *_cautions(plan)),
+        "",
+        to_do=bool(counted),
         names=[f"{item.topic}:{item.partition}" for item in counted],
         errors=[*errors, *unseen],
         exit_code=of_seen(of_batch([*codes, *map(_exit_code, failing)], bool(counted or unchanged)), unseen),
@@ -95,14 +88,7 @@ def executed(
     notes: Sequence[str] = (),
 ) -> Result:
     """Return the executed changes, item by item."""
-    wrong = [item for item in done.items if item.result in (ChangeStatus.REFUSED, ChangeStatus.FAILED)]
-    counts = {
-        name: sum(item.result == name for item in done.items)
-        for name in (ChangeStatus.DONE, ChangeStatus.UNCHANGED, ChangeStatus.REFUSED, ChangeStatus.FAILED)
-    }
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
-    if done.journal_id:
-        summary += f"   journal {done.journal_id}"
+    wrong = [item for item in done.items if item.result.wrong]
     # A refused group with a thousand partitions needs no thousand lines: there is one per reason.
     reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
     hints = {group.group_id: group.hint for group in done.plan.groups}
@@ -117,11 +103,14 @@ def executed(
             errors.append(ItemError(group_id, code or "FAILED", message))
     gone = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]
-    return Result(
-        _data(done.plan, done.items, done.journal_id),
-        (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
-        items="items",
-        names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
+    return change(
+        _about(done.plan),
+        done.journal_id,
+        _rows(done.items),
+        (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes),
+        counts(done.items),
+        to_do=None,
+        names=[f"{item.topic}:{item.partition}" for item in done.items if item.result.made],
         errors=[*errors, *map(_not_there, gone)],
         exit_code=of_batch(codes, _any_right(done.items)),
         cluster=where,
@@ -129,7 +118,7 @@ def executed(
     )
 
 
-def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | None) -> Document:
+def _about(plan: OffsetsPlan) -> Document:
     return {
         "plan": {
             "id": plan.id,
@@ -139,10 +128,11 @@ def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | No
             "undoes": plan.undoes,
         },
         "groups": [document(group) for group in plan.groups],
-        "executed": journal_id is not None,
-        "journal_id": journal_id,
-        "items": [_row(item) for item in items],
     }
+
+
+def _rows(items: Iterable[OffsetChange]) -> Document:
+    return {"items": [_row(item) for item in items]}
 
 
 def _row(item: OffsetChange) -> ChangedOffset:
@@ -178,7 +168,7 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
     # A plan of `offsets delete` knows what it forgets; nothing else has a lag.
     if any(item.lag is not None or item.lag_error for item in items):
         columns += (Column("lag", right=True),)
-    columns += (_RESULT,) if with_results else ()
+    columns += (RESULT,) if with_results else ()
     if any(item.error_code for item in items):
         columns += (Column("error_code", "ERROR"),)
     if any(item.effect for item in items):

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from kgroup.admin.change.registering import RegistrationPlan
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.views.changes import RESULT, change
 from kgroup.cli.views.expected import wait_text
 from kgroup.coordinator.roster import TARGET_SIZE, WAIT
 from kgroup.domain import count_of
@@ -17,7 +17,7 @@ _COLUMNS = (
     Column("instance_id", "INSTANCE"),
     Column("member_id", "MEMBER"),
     Column("registered"),
-    Column("result", style={ChangeStatus.DONE: "green", ChangeStatus.NOT_FOUND: "yellow"}),
+    RESULT,
     Column("effect"),
 )
 _SETTINGS = (Column("setting"), Column("before", right=True), Column("after", right=True))
@@ -35,22 +35,17 @@ def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, ob
     settings = [
         {"setting": name, "before": plan.before.get(name), "after": after.get(name)} for name in plan.changes
     ]
-    data = {
-        "group_id": plan.group_id,
-        "executed": journal_id is not None,
-        "journal_id": journal_id,
-        "instances": rows,
-        "missing": list(plan.missing),
-        "settings": settings,
-    }
-    return Result(
-        data,
+    return change(
+        {"group_id": plan.group_id},
+        journal_id,
+        {"instances": rows, "missing": list(plan.missing), "settings": settings},
         (
             _headline(plan),
             *([Table(_COLUMNS, rows)] if rows else []),
             *([Table(_SETTINGS, settings)] if settings else []),
-            _last(plan, journal_id),
         ),
+        _after(plan),
+        to_do=bool(plan.changes) if journal_id is None else None,
         items="instances",
         names=[row.instance_id for row in plan.registrants if row.result == ChangeStatus.PLANNED],
         errors=[
@@ -82,16 +77,13 @@ def _headline(plan: RegistrationPlan) -> str:
     return "   ".join(parts)
 
 
-def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
+def _after(plan: RegistrationPlan) -> str:
     if not plan.changes:
-        absent = any(row.result == ChangeStatus.NOT_FOUND for row in plan.registrants)
-        return "Nothing changed." if absent else "Nothing to do."
+        return ""
     registered = sum(row.registered for row in plan.registrants)
     text = f"after: {registered} registered, {len(plan.missing)} missing"
     removed = sum(
         row.member_id is not None and row.result == ChangeStatus.PLANNED and not row.registered
         for row in plan.registrants
     )
-    if removed:
-        text += f", {removed} removed"
-    return f"{text}   " + (f"journal {journal_id}" if journal_id else NOT_YET)
+    return f"{text}, {removed} removed" if removed else text

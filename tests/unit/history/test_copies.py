@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from kgroup.history.decode.records import raw_records
 from kgroup.history.decode.scan import Scanner
+from kgroup.history.log_items import Problem
 from kgroup.history.sources.logs import Look, SegmentLog, logs_of, segments_of
 from kgroup.history.sources.splits import SplitReader, plan_splits
 from kgroup.protocol.batches import Batch, LogRecord, encode_batch, rebuild_batch
@@ -177,7 +179,8 @@ def test_what_only_a_replaced_leader_has_is_named(tmp_path: Path) -> None:
     assert [bad for reader in readers for bad in reader.bad] == log.bad, "a pipeline finds it, and once"
     (bad,) = log.bad
     why = "their leader, of epoch 1, was replaced without them"
-    assert bad.code == "NOT_SEEN"
+    assert (bad.code, bad.problem) == ("NOT_SEEN", Problem.NOT_READ)
+    assert replace(bad, reason="in other words").code == "NOT_SEEN"
     assert bad.reason == f"not read: {count} records in offsets {end} to {last}: {why}"
 
 

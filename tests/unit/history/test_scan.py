@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kgroup.errors import DecodeError, StorageError
 from kgroup.history.decode.scan import Scanner
-from kgroup.history.log_items import Undecodable
+from kgroup.history.log_items import Problem, Undecodable
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import SegmentLog, segment_logs
 
@@ -32,7 +32,7 @@ def test_a_tail_torn_at_any_byte_costs_the_last_batch_only() -> None:
         found, log = bases(DATA[:cut])
         assert found == whole[:done]
         rest = DATA[max([0, *(end for end in ends if end <= cut)]) : cut]
-        assert bool(log.bad) == bool(rest.strip(b"\0"))
+        assert [bad.problem for bad in log.bad] == [Problem.CUT_SHORT] * bool(rest.strip(b"\0"))
     assert done
 
 
