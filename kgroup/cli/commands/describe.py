@@ -13,7 +13,8 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
-from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
+from kgroup.cli.output.parts import Answer, Ending, show_parts
+from kgroup.cli.output.result import Part
 from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.wording import exit_codes, of_seen
 from kgroup.domain import Document

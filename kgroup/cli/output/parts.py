@@ -5,42 +5,23 @@ tables of changing columns are collected first.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgroup.admin.models import ItemError
-from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import (
+    Part,
     Result,
     envelope,
     error_of,
     indented,
-    json_line,
-    print_blocks,
-    print_csv,
+    print_lines,
     print_yaml,
-    rows_only,
 )
-from kgroup.cli.output.tables import Block, Table
-from kgroup.domain import Document
 from kgroup.errors import KgroupError
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some items of an answer; each form is made only when it is printed.
-
-    `documents` are the items as JSON objects, `blocks` text for a person, `main` the table for CSV and
-    `--columns`, `names` the lines of `-o name`.
-    """
-
-    documents: Callable[[], Iterable[Document]]
-    blocks: Callable[[], Sequence[Block]]
-    main: Callable[[], Table]
-    names: Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,56 +43,16 @@ class Answer:
 
 def show_parts(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> ExitCode:
     """Print the parts as `env` asks, then the errors; return the exit code of the ending."""
-    printers = {"json": _print_json, "yaml": _print_yaml, "csv": _print_csv, "ndjson": _print_lines}
-    own = printers.get(env.output.format, _print_text)
-    end = own(env, answer, parts, ending)
+    whole = {"json": _print_json, "yaml": _print_yaml}.get(env.output.format)
+    if whole is not None:
+        end = whole(env, answer, parts, ending)
+    else:
+        print_lines(env, parts)
+        end = ending()
     sys.stdout.flush()
     for error in end.errors:
         print_error(error.message, error.hint)
     return end.exit_code
-
-
-def _print_text(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
-    shown = False
-    for part in parts:
-        if env.output.format == "name":
-            for name in part.names():
-                print(clean(name))
-        elif blocks := part.blocks():
-            if not env.output.headers:
-                blocks = rows_only(blocks, part.main())
-            elif shown:
-                print()
-            print_blocks(env, blocks, part.main().columns if env.output.columns else None)
-            shown = True
-        del part  # while the next one is made
-        sys.stdout.flush()
-    return ending()
-
-
-def _print_lines(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
-    for part in parts:
-        for row in part.documents():
-            print(json_line(env.command, row))
-        del part
-        sys.stdout.flush()
-    return ending()
-
-
-def _print_csv(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
-    waiting: list[Table] = []
-    for number, part in enumerate(parts):
-        table = part.main()
-        if table.varied:
-            waiting.append(table)
-        else:
-            print_csv(env, table, headers=not number)
-        del part, table
-        sys.stdout.flush()
-    if waiting:
-        columns = {column.key: column for table in waiting for column in table.columns}
-        print_csv(env, Table(tuple(columns.values()), [row for table in waiting for row in table.rows]))
-    return ending()
 
 
 def _print_yaml(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:

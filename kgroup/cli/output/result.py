@@ -1,13 +1,14 @@
 """Print the result of a command, in the format the user requested.
 
 Data goes to stdout, messages to stderr. Every format is made from one `Result`, so a table and its JSON
-cannot differ.
+cannot differ. Its lines are those of one `Part`; `parts.py` prints a long answer as several.
 """
 
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import kgroup
@@ -74,27 +75,95 @@ class Result:
         return next((b for b in self.blocks if isinstance(b, Table)), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some items of an answer; each form is made only when it is printed.
+
+    `documents` are the items as JSON objects, `blocks` text for a person, `main` the table for CSV and
+    `--columns`, `names` the lines of `-o name`.
+    """
+
+    documents: Callable[[], Iterable[Document]]
+    blocks: Callable[[], Sequence[Block]]
+    main: Callable[[], Table | None]
+    names: Callable[[], Iterable[str]]
+
+
 def show(env: Env, result: Result) -> ExitCode:
     """Print `result` as `env` asks, its item errors on stderr, and return its exit code."""
-    printers = {"json": _print_json, "yaml": print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
     for_people = env.output.is_lines and env.output.headers
-    if env.output.format == "name":
-        for name in result.names:
-            # One line per name: one with a line feed or a control character must not look like others.
-            print(clean(name))
-    elif env.output.format in printers:
-        printers[env.output.format](env, result)
+    if env.output.format in DOCUMENTS:
+        DOCUMENTS[env.output.format](env, result)
     else:
-        main = result.main_table
         whole = (*env.head(), *result.shown, *result.ways_back)
-        blocks = whole if for_people else rows_only(result.shown, main)
-        print_blocks(env, blocks, None if main is None else main.columns)
+        part = Part(
+            documents=lambda: _rows(result),
+            blocks=lambda: whole if for_people else result.shown,
+            main=lambda: result.main_table,
+            names=lambda: result.names,
+        )
+        print_lines(env, (part,))
     sys.stdout.flush()
     for line in () if for_people else result.ways_back:
         env.note(line)
     for error in result.errors:
         print_error(error.message, error.hint)
     return result.exit_code
+
+
+def print_lines(env: Env, parts: Iterable[Part]) -> None:
+    """Print parts as they arrive, in one of the formats made of lines."""
+    printers = {"csv": _print_csv, "ndjson": _print_ndjson, "name": _print_names}
+    printers.get(env.output.format, _print_text)(env, parts)
+
+
+def _print_names(env: Env, parts: Iterable[Part]) -> None:
+    for part in parts:
+        for name in part.names():
+            # One line per name: one with a line feed or a control character must not look like others.
+            print(clean(name))
+        del part  # while the next one is made
+        sys.stdout.flush()
+
+
+def _print_text(env: Env, parts: Iterable[Part]) -> None:
+    shown = False
+    for part in parts:
+        if blocks := part.blocks():
+            if not env.output.headers:
+                blocks = rows_only(blocks, part.main())
+            elif shown:
+                print()
+            main = part.main() if env.output.columns else None
+            print_blocks(env, blocks, None if main is None else main.columns)
+            shown = True
+        del part
+        sys.stdout.flush()
+
+
+def _print_ndjson(env: Env, parts: Iterable[Part]) -> None:
+    for part in parts:
+        for row in part.documents():
+            print(json_line(env.command, row))
+        del part
+        sys.stdout.flush()
+
+
+def _print_csv(env: Env, parts: Iterable[Part]) -> None:
+    waiting: list[Table] = []
+    for number, part in enumerate(parts):
+        table = part.main()
+        if table is None and part.blocks():  # with neither, nothing was found, and the errors say why
+            raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
+        if table is not None and table.varied:
+            waiting.append(table)
+        elif table is not None:
+            print_csv(env, table, headers=not number)
+        del part, table
+        sys.stdout.flush()
+    if waiting:
+        columns = {column.key: column for table in waiting for column in table.columns}
+        print_csv(env, Table(tuple(columns.values()), [row for table in waiting for row in table.rows]))
 
 
 # A bad verdict is an answer, not a failure to give one.
@@ -188,22 +257,16 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value
 
 
-def _print_ndjson(env: Env, result: Result) -> None:
+DOCUMENTS = {"json": _print_json, "yaml": print_yaml}
+"""The formats that are one document."""
+
+
+def _rows(result: Result) -> Any:
     # A stream has printed its lines before it ends with a result that has no data.
     rows: Any = result.data if result.items else [result.data] if result.data else []
     for name in result.items.split(".") if result.items else ():
         rows = rows[name]
-    for row in rows:
-        print(json_line(env.command, row))
-
-
-def _print_csv(env: Env, result: Result) -> None:
-    table = result.main_table
-    if table is None and not result.shown:  # nothing was found, and the errors say why
-        return
-    if table is None:
-        raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
-    print_csv(env, table)
+    return rows
 
 
 def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:

@@ -7,7 +7,8 @@ from kgroup.admin.read.lag_report import LagReport
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named
-from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
+from kgroup.cli.output.parts import Answer, Ending, show_parts
+from kgroup.cli.output.result import Part
 from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
 from kgroup.cli.views.description import Pick, held_open, unstable
