@@ -10,7 +10,11 @@ from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, GroupDescription, ItemError, Node, OffsetRow
 from kgroup.admin.read import describe
 from kgroup.cli.commands import describe as describing
+from kgroup.cli.env.invocation import OutputOptions
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.parts import Answer, Ending, show_parts
+from kgroup.cli.output.result import Part, Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import Unreachable
 from tests.cli.logs import append
 
@@ -137,3 +141,27 @@ def _group(name, **more):
 def test_documents_are_those_of_the_standard_library():
     group = _group("g", errors=(ItemError("x", "Y", "z"),), members=None)
     assert json.dumps(document(group)) == json.dumps(asdict(group))
+
+
+@pytest.mark.parametrize("headers", [True, False])
+@pytest.mark.parametrize("columns", [None, ("topic",)])
+@pytest.mark.parametrize("form", ["table", "wide", "csv", "ndjson", "name", "json", "yaml"])
+def test_a_result_is_an_answer_of_one_part(capsys, form, columns, headers):
+    """They had a printer each, which could differ."""
+    output = OutputOptions(form, columns=columns, headers=headers, terminal=False, color=False)
+    env = SimpleNamespace(output=output, command="lag", head=lambda: (), note=pytest.fail)
+    rows = [{"topic": "long", "lag": 3}, {"topic": "a\x1bb", "lag": None}]
+    table = Table((Column("topic"), Column("lag", right=True, wide=True)), rows)
+    error = ItemError("long", "LAG_UNKNOWN", "not seen")
+    blocks, names = ("a line", table), ("long", "a\x1bb")
+    result = Result(
+        {"groups": rows, "verdict": None}, blocks, "groups", names, [error], ExitCode.PARTIAL, main=table
+    )
+    part = Part(lambda: rows, lambda: blocks, lambda: table, lambda: names)
+    ending = Ending(errors=[error], exit_code=ExitCode.PARTIAL, data={"verdict": None})
+    codes = [show(env, result)]
+    told = [capsys.readouterr()]
+    codes.append(show_parts(env, Answer("groups", None), iter([part]), lambda: ending))
+    told.append(capsys.readouterr())
+    assert told[0] == told[1]
+    assert "long" in told[0].out and codes == [ExitCode.PARTIAL] * 2

@@ -171,34 +171,6 @@ def test_no_decision_reads_a_sentence():
     assert found == []
 
 
-SENTENCES = {"caution", "effect", "hint", "message", "reason", "refusal"}
-"""Fields that hold sentences for people."""
-
-
-def _reads_a_sentence(node: ast.AST) -> bool:
-    """Whether an expression asks what a sentence contains, begins or ends with."""
-    asked: list[ast.expr] = []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in ("startswith", "endswith", "find", "index"):
-            asked = [node.func.value]
-        elif node.func.attr in ("match", "fullmatch", "search"):
-            asked = node.args
-    elif isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
-        asked = node.comparators
-    return any(isinstance(each, ast.Attribute) and each.attr in SENTENCES for each in asked)
-
-
-def test_no_decision_reads_a_sentence():
-    """What a sentence says is a value next to it: a code, a flag or a member of an enum."""
-    found = [
-        f"{name_of(path)}:{node.lineno}: {ast.unparse(node)}"
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if _reads_a_sentence(node) and isinstance(node, ast.expr)
-    ]
-    assert found == []
-
-
 _VERBS = "|".join(sorted(COMMANDS.keys() - {"explain", "simulate"}))
 COMMAND_WITH_A_NAME = re.compile(rf"\bkgroup (?:{_VERBS}) (?:[^{{}}]* )?$")
 
