@@ -160,6 +160,7 @@ COMMANDS: dict[str, Needs] = {
 
 WITHOUT_CLUSTER = frozenset(
     {
+        "mcp",
         "journal list",
         "journal show",
         "serve",

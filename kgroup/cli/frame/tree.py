@@ -109,7 +109,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _asked(argv: Sequence[str]) -> int:
-    if "--help-json" in argv:
+    if "--help-json" in takewhile(lambda word: word != "--", argv):
         words = takewhile(lambda word: not word.startswith("-"), argv)
         return _main(["commands", *words, "-o", "json"])
     if names_a_kind(argv):
