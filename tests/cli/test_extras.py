@@ -42,6 +42,7 @@ def test_what_does_not_load_is_missing_too(monkeypatch: pytest.MonkeyPatch, tmp_
         ("confluent_kafka", "demo", "demo"),
         ("httpx", "http", "list --rest http://127.0.0.1:1"),
         ("httpx", "http", "watch orders --notify http://127.0.0.1:1 --local FOLDER"),
+        ("mcp.server.lowlevel", "mcp", "mcp -b 127.0.0.1:1"),
         ("prometheus_client", "serve", "serve --local FOLDER --port 0 --metrics 0"),
     ],
 )

@@ -26,7 +26,7 @@ from tests import own_home
 KGROUP = (sys.executable, "-m", "kgroup.cli.app")
 HEAVY = (
     *("rich", "asyncio", "httpx", "yaml", "numpy", "pyarrow", "pyspark", "logging", "confluent_kafka"),
-    *("prometheus_client", "pydantic", "kgroup.broker", "kgroup.protocol", "kgroup.coordinator"),
+    *("prometheus_client", "pydantic", "mcp", "kgroup.broker", "kgroup.protocol", "kgroup.coordinator"),
 )
 
 

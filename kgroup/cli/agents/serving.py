@@ -7,6 +7,7 @@ not wait for each other.
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -112,7 +113,7 @@ def _failure(command: str, code: int | None, said: str) -> KgroupError:
     return (ConfigError if code == ExitCode.USAGE else KgroupError)(message, found.get("hint"))
 
 
-_KGROUP = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-P", "-m", "kgroup"]
+_KGROUP = (sys.executable, "-P", "-m", "kgroup")
 """With -P no file in the current folder is taken for a module."""
 
 
@@ -184,6 +185,8 @@ def serve(agents: Agents) -> None:
         async with stdio_server(stdout=anyio.wrap_file(stdout)) as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
+    # A thread waits for stdin, and would keep Ctrl-C waiting with it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         anyio.run(run, _wire())
     except* (BrokenPipeError, anyio.BrokenResourceError):
