@@ -54,6 +54,7 @@ READS = {
     | {
         "blame",
         "capture",
+        "mcp",
         "regex check",
         "upgrade plan",
         "upgrade watch",

@@ -199,8 +199,8 @@ ENDLESS = (
     ("watch", READER),
 )
 """Commands that --timeout does not end."""
-ENDS_BY_ITSELF = {"demo", "serve", "simulate", "offsets-topic decode"}
-"""Commands that ask no cluster which was there before."""
+ENDS_BY_ITSELF = {"demo", "serve", "simulate", "offsets-topic decode", "mcp"}
+"""Commands that ask no cluster which was there before, or by other commands."""
 ROWS = [row.argv for row in COMMANDS] + [*MORE]
 
 

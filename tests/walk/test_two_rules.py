@@ -153,7 +153,8 @@ NOT_WALKED = {
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")},
     "asks about users, not about groups": {f"cluster user {name}" for name in ("add", "list", "remove")},
-    "walked by tests of their own": {"config get", "config set", "member register", "member unregister"}
+    "walked by tests of their own": {"mcp", "config get", "config set"}
+    | {"member register", "member unregister"}
     | {f"upgrade {name}" for name in ("execute", "watch", "run", "rehearse")}
     | {f"downgrade {name}" for name in ("execute", "watch")},
     "writes what a file says, partition by partition": {"offsets import"},

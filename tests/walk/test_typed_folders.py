@@ -26,6 +26,8 @@ OFFLINE = (
         "schema",
         "completion",
         "simulate",
+        # Its tools are other commands.
+        "mcp",
         "config show",
         "journal list",
         "journal show",

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from subprocess import DEVNULL
 from tempfile import TemporaryFile
-from typing import Any
 
 import anyio
 from mcp.server.lowlevel import Server
@@ -43,9 +42,7 @@ runs a command that changes something: propose it to a person, who decides."""
 AT_ONCE = 8
 """Calls that run at the same time; others wait for one of them."""
 MOST_PRINTED = 64 << 20
-"""Bytes that a command may print: its answer is in memory before it is cut."""
-MOST_SAID = 64 << 10
-"""Bytes of a command's messages that are read."""
+"""Bytes that a command may print or say: its answer is in memory before it is cut."""
 GRACE_S = 5.0
 """How long after its timeout a command is ended: it starts, and its last poll gets a second."""
 _UNANSWERED = (ExitCode.FAILED, ExitCode.USAGE, ExitCode.UNREACHABLE)
@@ -60,20 +57,21 @@ class Agents:
         self.tools = {name: Tool(name, given) for name in OFFERED}
         self._places = anyio.CapacityLimiter(AT_ONCE)
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Document:
+    async def answer(self, name: str, arguments: Mapping[str, object]) -> Document:
         """Return a tool's answer; what ends it stands in its errors."""
-        context = {CONTEXT: arguments[CONTEXT]} if CONTEXT in arguments else {}
-        env = replace(self._env, command=name, flags={**self._env.flags, **context})
-        size, rows = self._given.size, self._given.rows
+        context, rows, skip = arguments.get(CONTEXT), arguments.get(ROWS), arguments.get(SKIP)
+        flags = {CONTEXT: context} if isinstance(context, str) else {}
+        env = replace(self._env, command=name, flags={**self._env.flags, **flags})
+        size, most = self._given.size, self._given.rows
         try:
             words = self.tools[name].line(arguments)
             async with self._places:
                 printed = await self._printed(env, words, self._given.storage if FILES in arguments else ())
-            skip = {at: int(count) for at, count in arguments.get(SKIP, {}).items()}
-            return bounded(printed, int(arguments.get(ROWS, rows)), size, skip)
+            skipped = {at: int(count) for at, count in skip.items()} if isinstance(skip, dict) else {}
+            return bounded(printed, int(rows) if isinstance(rows, int | float) else most, size, skipped)
         except KgroupError as error:
             failed = Result(data={}, errors=(error_of(error),), exit_code=of_error(error))
-            return bounded(_worded(envelope(env, failed), ""), rows, size, {})
+            return bounded(_worded(envelope(env, failed), failed.exit_code, ""), most, size, {})
 
     async def _printed(self, env: Env, words: Sequence[str], storage: Sequence[str]) -> Document:
         """Return the document that a command prints, with its notes; raise KgroupError if there is none."""
@@ -89,21 +87,21 @@ class Agents:
             hint = "ask for less, or start kgroup mcp with a longer --timeout"
             raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", f"no answer in {limit_s:g} s", hint) from None
         except (OSError, ValueError) as error:  # more than a command line takes, or a name with a NUL in it
-            raise ConfigError(f"the arguments cannot be given to kgroup {env.command}: {error}") from None
+            raise ConfigError(f"kgroup {env.command} cannot be started: {error}") from None
         if len(out) > MOST_PRINTED:
             hint = "name fewer groups, or a shorter time"
             raise Failure(ExitCode.FAILED, "TOO_LONG", f"more than {MOST_PRINTED >> 20} MiB", hint)
         with suppress(ValueError):
             document = json.loads(out)
             if document["schema"] == schema_id(env.command):
-                return _worded(document, said)
+                return _worded(document, document["exit_code"], said)
         raise _failure(env.command, code, said)
 
 
-def _worded(document: dict[str, Any], said: str) -> Document:
+def _worded(document: Document, code: int, said: str) -> Document:
     """Return a document with the meaning of its exit code, and what the command said besides errors."""
     notes = [line for line in said.splitlines() if not line.startswith(("error: ", "hint: "))]
-    return {**document, "meaning": MEANINGS[ExitCode(document["exit_code"])], "notes": notes}
+    return {**document, "meaning": MEANINGS[ExitCode(code)], "notes": notes}
 
 
 def _failure(command: str, code: int | None, said: str) -> KgroupError:
@@ -132,7 +130,7 @@ async def _ran(argv: Sequence[str]) -> tuple[int | None, bytes, str]:
                     child.kill()
                     break
         messages.seek(0)
-        return child.returncode, bytes(out), messages.read(MOST_SAID).decode(errors="replace")
+        return child.returncode, bytes(out), messages.read(MOST_PRINTED).decode(errors="replace")
 
 
 class _Wire(io.TextIOWrapper):
@@ -173,7 +171,7 @@ def serve(agents: Agents) -> None:
             is_error=answer["data"] is None or answer["exit_code"] in _UNANSWERED,
         )
 
-    server: Server[Any] = Server(
+    server = Server(
         "kgroup",
         version=kgroup.__version__,
         instructions=INSTRUCTIONS,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.agents.bounds import Cut
 from kgroup.cli.frame.lazy import command_at
@@ -74,42 +74,44 @@ class Tool:
         from kgroup.cli.schemas import schema_for
         from kgroup.cli.schemas.derive import schema_of
 
-        schema: dict[str, Any] = schema_for(self._name) or {}
+        schema = schema_for(self._name) or {}
+        properties, required = schema["properties"], schema["required"]
+        assert isinstance(properties, dict) and isinstance(required, list)
         added: dict[str, Schema] = {
             "meaning": note(STRING, "of the exit code"),
             "notes": note(array(STRING), "what the command says besides"),
             "cut": note(array(schema_of(Cut)), "what is left out of this answer, and how to ask for it"),
         }
-        required = [*schema["required"], *added]
-        return {**schema, "properties": {**schema["properties"], **added}, "required": required}
+        return {**schema, "properties": {**properties, **added}, "required": [*required, *added]}
 
-    def line(self, arguments: Mapping[str, Any]) -> list[str]:
+    def line(self, arguments: Mapping[str, object]) -> list[str]:
         """Return the words of the command for these arguments; raise ConfigError for wrong ones."""
         self._check(arguments)
         words, last = [self._name], list[str]()
         for name in self._parameters.keys() & arguments.keys():
             parameter, value = self._parameters[name], arguments[name]
+            values = list(map(str, value)) if isinstance(value, list) else [str(value)]
             if parameter.param_type_name == "argument":
-                last += value
+                last += values
             elif isinstance(value, bool):
                 words += (parameter.opts if value else parameter.secondary_opts)[:1]
             else:
-                spelling = max(parameter.opts, key=len)
-                words += [f"{spelling}={each}" for each in (value if isinstance(value, list) else [value])]
+                words += [f"{max(parameter.opts, key=len)}={each}" for each in values]
         return [*words, "-o", "json", "--", *last]
 
-    def _check(self, arguments: Mapping[str, Any]) -> None:
+    def _check(self, arguments: Mapping[str, object]) -> None:
         from jsonschema import Draft202012Validator
 
         wrong = next(Draft202012Validator(self.takes).iter_errors(arguments), None)
         if wrong is not None:
             text = wrong.message if len(wrong.message) < _LONGEST_SHOWN else f"it breaks {wrong.validator}"
             raise ConfigError(f"{wrong.json_path}: {text}", "the tool's input schema has what it takes")
-        if FILES in arguments:
+        names = arguments.get("group")
+        if FILES in arguments and isinstance(names, list):
             from kgroup.history.sources.logs import looks_like_segments
 
             # The command would read them: which recordings are read is the operator's choice.
-            path = next(filter(looks_like_segments, arguments.get("group", ())), None)
+            path = next(filter(looks_like_segments, names), None)
             if path is not None:
                 raise ConfigError(f"{path} is a recording, not a group", "recordings are named in files")
 
