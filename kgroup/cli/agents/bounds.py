@@ -49,7 +49,9 @@ def bounded(answer: Document, rows: int, most: int, skip: Mapping[str, int]) -> 
         part = _Part(1, longest, skip).of(answer)
         if fits(part):
             return part
-    raise KgroupError(f"no row of the answer fits in {most} bytes", "kgroup mcp --max-bytes N takes more")
+    raise KgroupError(
+        f"one row of the answer has more than {most} bytes", "kgroup mcp --max-bytes N takes more"
+    )
 
 
 class _Part:

@@ -84,13 +84,16 @@ class Agents:
             with anyio.fail_after(limit_s + GRACE_S):
                 code, out, said = await _ran(argv)
         except TimeoutError:
-            hint = "ask for less, or start kgroup mcp with a longer --timeout"
-            raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", f"no answer in {limit_s:g} s", hint) from None
+            said, hint = (
+                f"it did not answer in {limit_s:g} s",
+                "ask for less, or start with a longer --timeout",
+            )
+            raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", said, hint) from None
         except (OSError, ValueError) as error:  # more than a command line takes, or a name with a NUL in it
             raise ConfigError(f"kgroup {env.command} cannot be started: {error}") from None
         if len(out) > MOST_PRINTED:
-            hint = "name fewer groups, or a shorter time"
-            raise Failure(ExitCode.FAILED, "TOO_LONG", f"more than {MOST_PRINTED >> 20} MiB", hint)
+            said, hint = f"more than {MOST_PRINTED >> 20} MiB", "name fewer groups, or a shorter time"
+            raise Failure(ExitCode.FAILED, "TOO_LONG", f"kgroup {env.command} printed {said}", hint)
         with suppress(ValueError):
             document = json.loads(out)
             if document["schema"] == schema_id(env.command):
