@@ -38,11 +38,11 @@ SAID = "broker:9092"
 OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
-    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
+    r"kgroup (pipeline (?!package)|demo|mcp|simulate --scenario examples/)|--zookeeper|pip install"
     r"|user add alice --local|--rest |(s3|hdfs)://"
 )
 """What needs Spark, a process of its own for the cluster, ZooKeeper, a REST proxy, an S3 server, somebody who
-types, or is played by tests/simulation.
+types, a client of MCP (test_mcp.py), or is played by tests/simulation.
 
 With ZooKeeper they are played by tests/interop/zookeeper, with REST by tests/unit/rest, with S3 by
 tests/cli/test_storage.py.

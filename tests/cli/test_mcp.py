@@ -424,5 +424,5 @@ def test_what_is_no_text_is_escaped_and_long_texts_are_cut() -> None:
     assert [(each["at"], each["of"]) for each in shown["cut"]] == [("data[0].long", 9000)]
     with pytest.raises(ConfigError, match="the answer has no list events"):
         bounded(answer, 5, 8192, {"events": 1})
-    with pytest.raises(KgroupError, match="one row of the answer has more than 64 bytes"):
+    with pytest.raises(KgroupError, match="one row has more than 64 bytes"):
         bounded(answer, 5, 64, {})

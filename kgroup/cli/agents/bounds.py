@@ -49,9 +49,7 @@ def bounded(answer: Document, rows: int, most: int, skip: Mapping[str, int]) -> 
         part = _Part(1, longest, skip).of(answer)
         if fits(part):
             return part
-    raise KgroupError(
-        f"one row of the answer has more than {most} bytes", "kgroup mcp --max-bytes N takes more"
-    )
+    raise KgroupError(f"one row has more than {most} bytes", "kgroup mcp --max-bytes N takes more")
 
 
 class _Part:

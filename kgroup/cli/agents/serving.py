@@ -84,16 +84,14 @@ class Agents:
             with anyio.fail_after(limit_s + GRACE_S):
                 code, out, said = await _ran(argv)
         except TimeoutError:
-            said, hint = (
-                f"it did not answer in {limit_s:g} s",
-                "ask for less, or start with a longer --timeout",
-            )
-            raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", said, hint) from None
+            hint = "ask for less, or start kgroup mcp with a longer --timeout"
+            text = f"kgroup {env.command} did not answer in {limit_s:g} s"
+            raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", text, hint) from None
         except (OSError, ValueError) as error:  # more than a command line takes, or a name with a NUL in it
             raise ConfigError(f"kgroup {env.command} cannot be started: {error}") from None
         if len(out) > MOST_PRINTED:
-            said, hint = f"more than {MOST_PRINTED >> 20} MiB", "name fewer groups, or a shorter time"
-            raise Failure(ExitCode.FAILED, "TOO_LONG", f"kgroup {env.command} printed {said}", hint)
+            text = f"kgroup {env.command} printed more than {MOST_PRINTED >> 20} MiB"
+            raise Failure(ExitCode.FAILED, "TOO_LONG", text, "name fewer groups, or a shorter time")
         with suppress(ValueError):
             document = json.loads(out)
             if document["schema"] == schema_id(env.command):
