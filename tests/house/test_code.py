@@ -12,7 +12,7 @@ import pytest
 
 import kgroup
 from kgroup.cli.frame.registry import COMMANDS
-from tests.house.repository import PACKAGE, ROOT, imported, modules, name_of, tracked
+from tests.house.repository import PACKAGE, ROOT, imported, modules, name_of, nodes, tracked
 
 MAX_ANY = 150
 EXCUSED = re.compile(r"# fmt: (skip|off)")
@@ -55,7 +55,7 @@ def test_a_count_has_its_noun_in_the_right_number():
         f"{name_of(path)}:{value.lineno}: {{{text}}}{follows.value[:20]}"
         for path in modules()
         if any(path.is_relative_to(PACKAGE / folder) for folder in COUNTED)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.JoinedStr)
         for value, follows in pairwise(node.values)
         if isinstance(value, ast.FormattedValue)
@@ -72,7 +72,7 @@ def test_no_time_is_local():
     local = [
         f"{name_of(path)}:{node.lineno}"
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and (
@@ -90,10 +90,7 @@ def test_no_time_is_local():
 def test_types_are_named_where_they_can_be():
     # Any is for what JSON, YAML and C libraries hand over; what the house makes itself has a name.
     used = {
-        name_of(path): sum(
-            isinstance(node, ast.Name) and node.id == "Any"
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        )
+        name_of(path): sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes(path))
         for path in modules()
     }
     assert sum(used.values()) < MAX_ANY, sorted(used.items(), key=lambda item: -item[1])[:9]
@@ -104,7 +101,7 @@ def test_no_group_of_a_regular_expression_repeats_possessively():
     strings = {
         (name_of(path), node.value)
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert [found for found in strings if re.search(r"(?<!\\)\)[*+?]\+", found[1])] == []
@@ -122,11 +119,10 @@ def test_nothing_that_is_read_can_run_code():
     own = {"__setstate__", "__reduce_ex__", "read_pickle", "allow_pickle"}
     found = []
     for path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
-        names |= {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
-        names |= {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
-        names |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg}
+        names = {each.id for each in nodes(path) if isinstance(each, ast.Name)}
+        names |= {each.attr for each in nodes(path) if isinstance(each, ast.Attribute)}
+        names |= {each.name for each in nodes(path) if isinstance(each, ast.FunctionDef)}
+        names |= {each.arg for each in nodes(path) if isinstance(each, ast.keyword) and each.arg}
         found += [(name_of(path), bad) for bad in (set(imported(path)) & named) | (names & own)]
     assert found == []
 
@@ -179,7 +175,7 @@ def test_names_in_commands_to_paste_are_quoted():
     """`kgroup describe {group_id}` would run what a group's name holds: kgroup.admin.shell quotes it."""
     found = []
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             parts = node.values if isinstance(node, ast.JoinedStr) else []
             for before, value in zip(parts, parts[1:], strict=False):
                 text = before.value if isinstance(before, ast.Constant) else ""
@@ -258,8 +254,7 @@ def test_every_module_says_what_it_is():
     silent = [
         name_of(path)
         for path in modules()
-        if path.read_text(encoding="utf-8").strip()
-        and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
+        if path.read_text(encoding="utf-8").strip() and ast.get_docstring(nodes(path)[0]) is None
     ]
     assert silent == []
 
@@ -268,7 +263,7 @@ def test_every_package_says_what_is_in_it():
     silent = [
         name_of(path)
         for path in modules()
-        if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.name == "__init__.py" and not ast.get_docstring(nodes(path)[0])
     ]
     assert silent == []
 

@@ -6,7 +6,7 @@ import runpy
 
 import pytest
 
-from tests.house.repository import ROOT, modules, name_of
+from tests.house.repository import ROOT, modules, name_of, nodes
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
@@ -53,10 +53,9 @@ def test_messages_and_help_name_pages_as_an_installed_user_opens_them():
     """By `kgroup docs PAGE`, and the page is there; docstrings of the code may name files."""
     named, files = set(), []
     for path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         told = path.is_relative_to(ROOT / "kgroup/cli/commands")
-        prose = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)} if not told else set()
-        for node in ast.walk(tree):
+        prose = {id(n.value) for n in nodes(path) if isinstance(n, ast.Expr)} if not told else set()
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
                 files += [f"{name_of(path)}:{node.lineno}"] * ("docs/" in node.value and ".md" in node.value)
                 named |= {*re.findall(r"kgroup docs ([a-z][\w/-]*)", node.value)}

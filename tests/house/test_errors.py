@@ -2,8 +2,9 @@
 
 import ast
 import re
+from pathlib import Path
 
-from tests.house.repository import modules, name_of
+from tests.house.repository import modules, name_of, nodes
 
 RAISED = {"ConfigError", "KgroupError", "SafetyRefused", "StorageError", "Unreachable"}
 NOT_HERE = ("broker", "coordinator", "log", "protocol", "runtime", "transactions", "zookeeper")
@@ -29,10 +30,10 @@ def _text(node: ast.expr | None) -> str:
     return "…"
 
 
-def _messages(tree: ast.Module) -> list[tuple[int, str]]:
+def _messages(path: Path) -> list[tuple[int, str]]:
     """The messages of errors that are made in a module, with their lines."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         message: ast.expr | None = None
@@ -56,7 +57,7 @@ def test_errors_are_sentences() -> None:
         (f"{name_of(path)}:{line}", text)
         for path in modules()
         if name_of(path).split("/")[1] not in NOT_HERE and "/decode/" not in name_of(path)
-        for line, text in _messages(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in _messages(path)
     ]
     assert len(told) > 300
     assert [each for each in told if not _is_sentence(each[1])] == []
