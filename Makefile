@@ -17,9 +17,8 @@ SEED ?= 0
 PLACES ?= 40
 COUNT ?= 20
 BEFORE ?= main
-VERSIONS ?= full
+FULL ?= 1
 KAFKA ?= 4.4.0
-INCIDENTS ?= full
 HEALTHY ?= 3600
 GROUPS ?= 1000
 
@@ -71,9 +70,17 @@ $(DEMO): pyproject.toml requirements.lock | $(VENV)/.made
 	$(PIP) '.[demo]'
 	@touch $@
 
+# What a suite leaves to its full run says why: tests/sampled.py.
+FULLS := test-full dist-test-full pipeline-full interop-full
+.PHONY: full $(FULLS)
+full $(FULLS) foreign fleet security versions incidents reproduce: export KGROUP_FULL = $(FULL)
+full: check $(FULLS) ## All that CI runs, with nothing left out
+
 .PHONY: test
 test: setup ## All tests that need nothing but Python
 	$(BIN)/pytest -q -n 2 -m $(PLAIN)
+
+test-full: test ## The same, with nothing left out
 
 # What only POSIX has is hidden from kgroup (tests/windows/hidden).
 .PHONY: test-portable
@@ -99,17 +106,12 @@ builds: setup
 
 .PHONY: interop
 interop: kerberos toolchain builds ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
-	@$(BIN)/python -m tests.interop.versions.broker 2.4 4.4
+	@$(BIN)/python -m tests.interop.versions.broker $(if $(KGROUP_FULL),,2.4 4.4)
 	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
 	  tests/incidents tests/kafka_release
 
-.PHONY: interop-full
-interop-full: export KGROUP_INTEROP = full
-interop-full: export KGROUP_FOREIGN = full
-interop-full: export KGROUP_SECURITY = full
-interop-full: export KGROUP_INCIDENTS = full
-interop-full: interop ## The same, with nothing left out: all rows of foreign, security and incidents too
+interop-full: interop ## The same, with nothing left out: all rows of foreign, security, versions and incidents
 
 .PHONY: interop-newest
 interop-newest: export KGROUP_INTEROP_KAFKA = $(KAFKA)
@@ -125,35 +127,29 @@ $(KERBEROS): $(STAMP)
 	@touch $@
 
 .PHONY: foreign
-foreign: export KGROUP_FOREIGN = full
 foreign: builds ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
 
 .PHONY: fleet
-fleet: export KGROUP_FOREIGN = full
-fleet: export KGROUP_INTEROP = full
 fleet: export KGROUP_FLEET = $(GROUPS)
 fleet: toolchain builds ## Verdicts on 1,000 groups of every client against what Kafka does, 30 moved: make fleet GROUPS=10000
 	$(BIN)/pytest -q -m interop tests/interop/test_fleet.py tests/interop/test_upgrade_waves.py
 
 .PHONY: security
-security: export KGROUP_SECURITY = full
 security: kerberos toolchain ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py \
 	  tests/interop/test_rights_of_commands.py
 
 .PHONY: versions
-versions: export KGROUP_VERSIONS = $(VERSIONS)
-versions: setup ## Every command at brokers from 2.3 to 4.4; VERSIONS=record writes docs/broker-versions.md of it
+versions: setup ## Every command at brokers from 2.3 to 4.4; FULL=record writes docs/broker-versions.md of it
 	@$(BIN)/python -m tests.interop.versions.broker
 	$(BIN)/pytest -q -m interop tests/interop/versions
 	$(BIN)/python docs/broker_versions.py
 
 # An hour of healthy deployments is one of them; the others take minutes.
 .PHONY: incidents
-incidents: export KGROUP_INCIDENTS = $(INCIDENTS)
 incidents: export KGROUP_INCIDENTS_HEALTHY_S = $(HEALTHY)
-incidents: toolchain builds ## Incidents with known truth, every command asked; INCIDENTS=record writes docs/incidents.md of it
+incidents: toolchain builds ## Incidents with known truth, every command asked; FULL=record writes docs/incidents.md of it
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
 	$(BIN)/python docs/states.py
@@ -194,8 +190,6 @@ pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leave
 	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not interop and not hadoop" \
 	  tests/pipeline tests/unit/pipeline
 
-.PHONY: pipeline-full
-pipeline-full: export KGROUP_PIPELINE = full
 pipeline-full: pipeline ## The same with each command as a process with its own Spark, and all cuts, kills and tables
 
 .PHONY: hadoop
@@ -238,13 +232,14 @@ standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/stand
 dist-test: dist sbom ## Install each of them where there is no checkout and no compiler, and use it there
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
 
+dist-test-full: dist-test ## The same, with nothing left out: each of them on each Python, every build twice
+
 # As root: it installs the package into a root of its own.
 .PHONY: standalone-test
 standalone-test: standalone ## Use the program without Python, and its package in a root without Python
 	$(BIN)/pytest -q -m release tests/release/test_standalone.py
 
 .PHONY: reproduce
-reproduce: export KGROUP_REPRODUCE = full
 reproduce: dist ## Build everything once more, in another folder and as another account would: are the bytes equal?
 	$(BIN)/pytest -q -m release tests/release/test_reproducible.py
 

@@ -9,7 +9,7 @@ RESULTS = HERE.parent / "tests" / "incidents" / "results.json"
 HEAD = """# The exam: thirty incidents
 
 Each incident is a script with real clients and a written truth in `tests/incidents`, played on Kafka 4.3.1
-and on kgroup's broker; `make incidents INCIDENTS=record` asks every command about it and writes this page.
+and on kgroup's broker; `make incidents FULL=record` asks every command about it and writes this page.
 ✓ is right. *missing*: the answer omits what it must say. *wrong*: it says what is not so. *cannot*: no
 record and no answer of a broker shows it, and the command says so. *cause*: `doctor`, and after it one
 command that it proposes, name the cause. *next*: the step that doctor proposes was carried out, worked and

@@ -12,6 +12,7 @@ from hypothesis import settings
 
 import kgroup
 from tests.s3 import S3Server, s3_server
+from tests.sampled import left_out
 from tests.windows.left_out import IS_WINDOWS, LEFT_OUT, reason
 
 settings.register_profile("kgroup", deadline=None)
@@ -43,8 +44,10 @@ def pytest_report_header() -> list[str]:
     return [f"left out on Windows: {test}: {why}" for test, why in LEFT_OUT.items() if IS_WINDOWS]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what Windows cannot run, by name and reason."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the full run plays, and what Windows cannot run, by name and reason."""
+    if left := left_out(items):
+        config.hook.pytest_deselected(items=left)
     for item in items if IS_WINDOWS else ():
         if why := reason(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=f"left out on Windows: {why}"))

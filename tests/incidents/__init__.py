@@ -3,8 +3,3 @@
 `truth.py` is how a truth is written, `scene.py` what can happen in an incident, a module per family has the
 incidents, `playing.py` plays them and marks the answers; `known.py` names the answers that are not right yet.
 """
-
-import os
-
-HOW = os.environ.get("KGROUP_INCIDENTS", "")
-"""Empty for the sample, full for all incidents, record to keep what was seen as well."""

@@ -1,6 +1,6 @@
 """Play incidents by hand: `python -m tests.incidents kafka|kgroup NAME…` prints marks and answers.
 
-A name stands for all incidents that begin with it. With KGROUP_INCIDENTS=record what was seen is recorded.
+A name stands for all incidents that begin with it. With KGROUP_FULL=record what was seen is recorded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import traceback
 from concurrent.futures import Future
 from pathlib import Path
 
-from . import HOW, everything  # noqa: F401
+from tests.sampled import RECORD
+
+from . import everything  # noqa: F401
 from .playing import INCIDENTS, Played, Theatre
 from .results import record, row
 from .truth import MISSING, WRONG
@@ -28,7 +30,7 @@ def show(kind: str, name: str, future: Future[Played]) -> bool:
         traceback.print_exception(failed)
         return False
     played = future.result()
-    if HOW == "record":
+    if RECORD:
         record(row(INCIDENTS[name], kind, cell, played) for cell in played.marks)
     for command, ran in played.answers.items():
         print(f"-- {name}: {command} ended with {ran.code}\n{ran.out}{ran.err}")

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 import pytest
 
 from tests.interop.conftest import require
+from tests.sampled import FULL, RECORD
 
-from . import HOW
 from .playing import INCIDENTS, Played, Theatre
 from .results import lines, record
 
@@ -37,9 +37,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     told = [dict(getattr(report, "user_properties", ())) for report in reports]
     rows = [each["cell"] for each in told if "cell" in each]
-    if rows and HOW:
+    if rows and FULL:
         terminalreporter.section("the exam: incidents, commands, brokers")
         for line in lines(rows):
             terminalreporter.line(line)
-    if HOW == "record":
+    if RECORD:
         record(rows)

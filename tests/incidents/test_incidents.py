@@ -11,8 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.interop.conftest import ASKED
+from tests.sampled import FULL
 
-from . import HOW, everything  # noqa: F401
+from . import everything  # noqa: F401
 from .known import reason
 from .playing import INCIDENTS, Played
 from .results import row
@@ -25,7 +26,7 @@ def _cells() -> list[object]:
     rows: list[object] = []
     for kind in ASKED:
         for name, each in INCIDENTS.items():
-            if kind not in (each.kinds if HOW else each.sample):
+            if kind not in (each.kinds if FULL else each.sample):
                 continue
             for cell in CELLS:
                 why = reason(name, cell, kind)

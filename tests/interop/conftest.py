@@ -13,13 +13,13 @@ import pytest
 
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
+from tests.sampled import FULL
 
 from . import toolchain
 from .driver import Client, Driver, Member, Partition
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
-from .sampled import FULL
 from .server import JUDGE, Server
 from .verifying import verified_groups
 

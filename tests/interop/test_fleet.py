@@ -32,10 +32,10 @@ from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, Desc
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kgroup.protocol.subscription import Assignment, Subscription
+from tests.sampled import FULL
 
 from .conftest import SETTINGS, Case, require
 from .driver import Client, Driver, Member, settle
-from .foreign import builds
 from .foreign.conftest import _command as foreign_command
 from .foreign.workers import Workers
 from .kafka import RealKafka
@@ -46,7 +46,6 @@ from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(3000)]
 COUNT = int(os.environ.get("KGROUP_FLEET", "70"))
-FULL = builds.FULL
 MOVED = {"java": 10, "librdkafka": 10, "franz-go": 10} if FULL else {"librdkafka": 1}
 """How many groups of which clients are moved with their clients."""
 TOPIC, PARTITIONS = "fleet", 6

@@ -16,11 +16,11 @@ import pytest
 import kgroup
 from kgroup.api import Kafka, Kind
 from kgroup.testing import Cluster
+from tests.sampled import FULL
 
 from .conftest import ASKED, CLIENTS, command, require
 from .driver import Client, Driver, DriverError, Member, settle
 from .kafka import RealKafka
-from .sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.__main__ import Plan, hostile
-from tests.interop.sampled import FULL
+from tests.sampled import FULL
 
 pytestmark = pytest.mark.interop
 

@@ -13,6 +13,7 @@ import kgroup
 import kgroup.api
 from kgroup.api import Kind
 from kgroup.testing import Cluster
+from tests.sampled import FULL
 from tests.unit.testing.test_play import (
     GROUP,
     PARTITIONS,
@@ -27,7 +28,6 @@ from tests.unit.testing.test_play import (
 
 from .conftest import ASKED, require
 from .kafka import RealKafka
-from .sampled import FULL
 
 pytestmark = [
     pytest.mark.interop,

@@ -18,13 +18,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.own_home import move_in
 from tests.ran import Ran, ran
+from tests.sampled import in_full
 
 from . import toolchain
 from .conftest import KINDS, require
 from .driver import Driver
 from .jvm import java
 from .kafka import SHARED
-from .sampled import in_full
 from .server import Server
 from .streams_incident import STREAMS_BROKER, Application
 from .test_share_groups import Scene
@@ -218,8 +218,9 @@ def table() -> dict[str, dict[str, int]]:
     return {row: dict(zip(kinds, found, strict=True)) for row, found in codes.items()}
 
 
+ON_KAFKA = in_full("of a Kafka one kind is played")
 PLAYS = [
-    pytest.param(host, kind, marks=() if host == "kgroup 4.4.0" or kind == sampled else in_full)
+    pytest.param(host, kind, marks=() if host == "kgroup 4.4.0" or kind == sampled else ON_KAFKA)
     for host, sampled in (("kafka 4.3.1", None), ("kafka 4.4.0", "share"), ("kgroup 4.4.0", None))
     for kind in MEMBERS
 ]

@@ -15,12 +15,12 @@ import pytest
 
 from tests.own_home import move_in
 from tests.ran import ran
+from tests.sampled import FULL
 
 from .conftest import CLIENTS, Case, require
 from .driver import Client, Driver, Member, State, settle
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
-from .sampled import FULL
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]

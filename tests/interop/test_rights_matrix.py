@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import FULL
+
 from .conftest import require
 from .rights.allowed import ALLOWED
 from .rights.on_kafka import play_on_kafka
 from .rights.on_kgroup import play_on_kgroup
 from .rights.recorded import read
 from .rights.rows import rows, sample
-from .security.sampled import FULL
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 CHOSEN = list(rows()) if FULL else sample()

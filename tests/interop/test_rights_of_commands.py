@@ -44,10 +44,10 @@ from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from tests.own_home import move_in
 from tests.ran import Ran, ran
+from tests.sampled import FULL
 
 from .conftest import require
 from .kafka import AUTHORIZED, SHARED, USERS, RealKafka
-from .security.sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop

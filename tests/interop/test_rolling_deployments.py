@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
+from tests.sampled import FULL
+
 from .conftest import SETTINGS, Case, require
 from .driver import Client, Driver, Member, settle
 from .foreign import builds
 from .foreign.workers import Workers
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
-from .sampled import FULL
 from .verifying import kgroup
 from .waiting import eventually
 

@@ -18,13 +18,13 @@ from kgroup.history.raw import raw_rows
 from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of
 from tests.own_home import move_in
 from tests.ran import Ran, ran
+from tests.sampled import FULL
 
 from . import jvm, toolchain
 from .conftest import KINDS, require
 from .driver import Driver
 from .jvm import java
 from .kafka import SHARED
-from .sampled import FULL
 from .server import Server
 from .tables import dumped_at, rows, unlike
 from .waiting import eventually

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import FULL
+
 from . import toolchain
 from .conftest import require
 from .driver import Driver, DriverError
 from .jvm import java
 from .kafka import SHARED
 from .kgroup_server import KgroupServer
-from .sampled import FULL
 from .test_share_groups import Scene
 from .waiting import eventually
 

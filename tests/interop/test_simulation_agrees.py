@@ -17,14 +17,16 @@ from kgroup.history.raw import raw_rows
 from kgroup.history.sources.logs import segment_logs
 from kgroup.simulation.play.planning import PlanResult, Size, play
 from kgroup.simulation.play.scenario import Scenario, ScenarioStep
+from tests.sampled import in_full
 
 from .conftest import require
 from .driver import Client, Driver, Member, Partition, settle
 from .kafka import RealKafka
-from .sampled import in_full
 
-# A quiet machine alone keeps the times of clients within a tolerance.
-pytestmark = [pytest.mark.interop, in_full]
+pytestmark = [
+    pytest.mark.interop,
+    in_full("only a quiet machine keeps the times of clients"),
+]
 
 SIZE = Size(
     members=5,

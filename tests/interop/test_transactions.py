@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.sampled import FULL
+
 from .conftest import KINDS, SETTINGS, Case
 from .driver import Client, Driver, DriverError, Member, fatal, settle
-from .sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop

@@ -1,6 +1,6 @@
 """Upgrade by rolling, then downgrade by rolling: the plan's verdict against what each broker then does.
 
-KGROUP_UPGRADE_MATRIX=full runs every cell; KGROUP_UPGRADE_TABLE=FILE appends a JSON line for each.
+The full run has every cell; KGROUP_UPGRADE_TABLE=FILE appends a JSON line for each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.plan import plan_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
+from tests.sampled import FULL
 
 from .conftest import Case
 from .driver import Client, Member, fatal, settle
@@ -45,14 +46,14 @@ ASSIGNORS = {
     "java": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "librdkafka": ("range", "cooperative-sticky"),
 }
-FULL = [Cell(c, a, s) for c, assignors in ASSIGNORS.items() for a in assignors for s in (False, True)]
+EVERY = [Cell(c, a, s) for c, assignors in ASSIGNORS.items() for a in assignors for s in (False, True)]
 QUICK = [
     Cell("java", "range", True),
     Cell("java", "cooperative-sticky", False),
     Cell("librdkafka", "range", False),
     Cell("librdkafka", "cooperative-sticky", True),
 ]
-CELLS = FULL if os.environ.get("KGROUP_UPGRADE_MATRIX") == "full" else QUICK
+CELLS = EVERY if FULL else QUICK
 
 
 @dataclass

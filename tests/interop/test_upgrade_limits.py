@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from kgroup.admin.migrate.models import MigrationPlan
 from kgroup.admin.migrate.plan import plan_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
+from tests.sampled import in_full
 
 from .conftest import ASKED, KINDS, Case
 from .driver import Client, Driver, Member, fatal, settle
@@ -22,10 +22,7 @@ from .waiting import eventually
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(
-        os.environ.get("KGROUP_UPGRADE_MATRIX") != "full",
-        reason="a server a case: part of KGROUP_UPGRADE_MATRIX=full",
-    ),
+    in_full("a server per case"),
     pytest.mark.parametrize("kind", ASKED),
 ]
 Serve = Callable[..., Case]

@@ -13,8 +13,9 @@ pytest.importorskip("pyspark")
 from kgroup.history.sources.logs import TOPICS_FILE
 from kgroup.pipeline.spark import session
 from tests.pipeline.made_logs import write_log
-from tests.pipeline.processes import FULL, process
+from tests.pipeline.processes import process
 from tests.ran import Ran, ran
+from tests.sampled import FULL
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 
@@ -39,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 def kgroup(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Ran]:
-    """Run a command on the Spark of all tests; with KGROUP_PIPELINE=full as a process with its own."""
+    """Run a command on the Spark of all tests; in full as a process with its own."""
     if FULL:
         return process
     monkeypatch.setattr(session, "_started", lambda *_: spark.sparkContext)

@@ -8,14 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-import pytest
 
 from kgroup.pipeline.spark.java import java_home
 from tests.interop.server import free_port
 from tests.ran import Ran
-
-FULL = os.environ.get("KGROUP_PIPELINE") == "full"
-in_full = pytest.mark.skipif(not FULL, reason="a part of `make pipeline-full`")
 
 DEPLOY = "org.apache.spark.deploy"
 

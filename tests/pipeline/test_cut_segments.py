@@ -16,9 +16,9 @@ from kgroup.pipeline.spark.workers import InProcess
 from kgroup.pipeline.tables.ingest import RunReport, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline.made_logs import made_batches
-from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import rows
 from tests.ran import Ran
+from tests.sampled import FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 PART = 7

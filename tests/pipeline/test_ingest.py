@@ -25,7 +25,7 @@ from kgroup.pipeline.tables.store import Store
 from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import START_MS, World, made_batches, write_log, write_names
-from tests.pipeline.processes import FULL
+from tests.sampled import FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"

@@ -21,8 +21,9 @@ from kgroup.pipeline.spark.workers import Fold, Pieces, R, Read, Shuffle, Work
 from kgroup.pipeline.tables.ingest import ROWS, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
-from tests.pipeline.processes import cluster, in_full
+from tests.pipeline.processes import cluster
 from tests.pipeline.test_ingest import check_equal, in_process
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 SPLIT_BYTES = 30_000
@@ -128,7 +129,7 @@ def test_an_executor_killed_in_the_middle_of_each_stage_changes_nothing(made, tm
     check_same(Store(tmp_path / "out"), made, tmp_path)
 
 
-@in_full
+@in_full("a second cluster, where speculation is off by default")
 def test_tasks_that_run_twice_at_once_change_nothing(made, tmp_path):
     def wait_for_the_other(mark: str) -> None:
         """The first attempt has written its files and lingers, until a speculative one has done the same."""

@@ -19,9 +19,10 @@ from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
 from tests.pipeline.made_logs import write_log
-from tests.pipeline.processes import FULL, process
+from tests.pipeline.processes import process
 from tests.ran import Ran
 from tests.s3 import S3Server
+from tests.sampled import FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]

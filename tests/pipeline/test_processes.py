@@ -20,14 +20,15 @@ from kgroup.errors import ConfigError
 from kgroup.pipeline.spark import java
 from kgroup.pipeline.spark.package import build_package
 from kgroup.pipeline.tables.store import Store
-from tests.pipeline.processes import cluster, descendants, in_full
+from tests.pipeline.processes import cluster, descendants
 from tests.pipeline.test_ingest import check_equal, in_process
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 KGROUP = [sys.executable, "-m", "kgroup"]
 
 
-@in_full
+@in_full("test_lost_executors has a cluster, with executors that are killed")
 def test_a_cluster_tells_the_same_story(made, tmp_path):
     """One master, two workers; the package ships itself to the executors."""
     (tmp_path / "cluster").mkdir()

@@ -9,12 +9,17 @@ pytest.importorskip("pyspark")
 from kgroup.pipeline.tables.store import Store
 from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
-from tests.pipeline.processes import cluster, in_full
+from tests.pipeline.processes import cluster
 from tests.pipeline.questions import TEN, Answers, answers, asked_there
 from tests.pipeline.test_connect import TOKEN, connect_server
 from tests.s3 import S3Server
+from tests.sampled import in_full
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    in_full("test_storage asks tables in S3 for all that these are asked for"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +45,12 @@ def test_tables_in_s3_are_answered_as_those_in_a_folder(
     assert answers(spark, there) == expected  # type: ignore[arg-type]
 
 
-@in_full
 def test_a_standalone_cluster_answers_as_one_process(tables: Path, expected: Answers, tmp_path: Path) -> None:
     settings = ("spark.driver.host=127.0.0.1", "spark.executor.memory=500m", "spark.sql.shuffle.partitions=2")
     with cluster(tmp_path) as url:
         assert asked_there(url, str(tables), None, *settings) == expected
 
 
-@in_full
 def test_a_spark_connect_server_answers_as_one_process(
     tables: Path, expected: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

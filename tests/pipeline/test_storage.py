@@ -29,10 +29,10 @@ from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Found
 from tests.pipeline.local_run import run
 from tests.pipeline.made_logs import write_log
-from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import check_same
 from tests.ran import Ran
 from tests.s3 import ACCESS, S3Server
+from tests.sampled import FULL
 
 
 @pytest.fixture

@@ -35,9 +35,9 @@ from kgroup.pipeline.tables.store import KEPT, Store
 from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import made_batches, write_names
-from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import rows
 from tests.pipeline.test_ingest import check_equal, in_process
+from tests.sampled import FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 

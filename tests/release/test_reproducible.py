@@ -9,10 +9,10 @@ from zipfile import ZipFile
 import pytest
 
 from tests.release.environment import DIST, KINDS, ROOT, WITHOUT_SETUP, built
+from tests.sampled import FULL
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900)]
 # Compiling takes more than a minute: CI compares the loops with those of the checkout, `make reproduce` all.
-FULL = os.environ.get("KGROUP_REPRODUCE") == "full"
 ELSEWHERE = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.kafka_release.releases import LAST
+from tests.sampled import FULL
 
 from ..toolchain import built, copy_jars, go_driver, locked, missing, npm, run
 
@@ -17,11 +18,10 @@ HERE = Path(__file__).resolve().parent
 SAMPLE = (LAST["2.3"], LAST["4.0"])
 LEFT_OUT = {"2.4", "2.5", "2.6", "2.7", "4.4"}
 EVERY = tuple(release for minor, release in LAST.items() if minor not in LEFT_OUT)
-FULL = os.environ.get("KGROUP_FOREIGN") == "full"
 
 
 def chosen() -> tuple[str, ...]:
-    """Versions of the Java client: a sample, or with KGROUP_FOREIGN=full one of each minor."""
+    """Versions of the Java client: a sample, or in full one of each minor."""
     return EVERY if FULL else SAMPLE
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.sampled import FULL
+
 from ..conftest import SETTINGS, require
 from ..coordinating import coordinates
 from ..driver import Driver
@@ -41,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Of the full matrix, who agreed on what."""
-    if not builds.FULL:
+    if not FULL:
         return
     terminalreporter.section(f"foreign clients on Kafka {JUDGE} and on kgroup")
     for outcome, word in (("passed", "equal"), ("failed", "DIFFERENT"), ("error", "NOT RUN")):

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import FULL, in_full
+
 from ..waiting import eventually
-from . import builds
 from .conftest import Play
 from .programs import Run
 from .workers import Workers
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
-PROTOCOLS = ("sessioned", "compatible", "eager") if builds.FULL else ("sessioned",)
+PROTOCOLS = ("sessioned", "compatible", "eager") if FULL else ("sessioned",)
 
 
 def through_files(run: Run, protocol: str, folder: Path) -> None:
@@ -65,7 +66,7 @@ def through_files(run: Run, protocol: str, folder: Path) -> None:
     run.tell("listed", [type(run.call("admin.list").get(f"connect-{run.name}-sink{n}")) for n in range(2)])
 
 
-@pytest.mark.skipif(not builds.FULL, reason="a part of `make foreign`")
+@in_full("test_described and test_rolling_deployments have workers that come and go")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_two_workers_share_and_take_over(play: Play, tmp_path: Path, protocol: str) -> None:
     def connect(run: Run) -> None:

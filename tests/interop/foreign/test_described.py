@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.embedded_bytes import compare
+from tests.sampled import FULL
 
 from ..conftest import SETTINGS, require
 from ..driver import Driver
@@ -26,7 +27,7 @@ from .workers import Workers
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 VERSIONS = (builds.APPS, "3.9.2")
 PROTOCOLS = [(VERSIONS[0], "sessioned", 2), (VERSIONS[1], "compatible", 1)]
-PROTOCOLS += [(VERSIONS[0], "eager", 0)] if builds.FULL else []
+PROTOCOLS += [(VERSIONS[0], "eager", 0)] if FULL else []
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ def _told_by_the_log(kafka: RealKafka, group: str, found: dict[str, Any], cooper
         assert any("held back work of lost workers for 2 s" in cause for cause in causes), causes
 
 
-@pytest.mark.parametrize("version", VERSIONS if builds.FULL else VERSIONS[:1])
+@pytest.mark.parametrize("version", VERSIONS if FULL else VERSIONS[:1])
 def test_streams_threads(kafka_of: Callable[[str], RealKafka], tmp_path: Path, version: str) -> None:
     """Threads of a release on a broker of that release: `describe` names the tasks they have."""
     kafka = kafka_of(version)

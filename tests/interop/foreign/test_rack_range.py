@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.rack_groups import assigned, case
+from tests.sampled import sampled
 
 from ..conftest import require
 from ..jvm import java
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 GROUPS = 10_000
 
 
-@pytest.mark.parametrize("version", [builds.APPS, *(["3.9.2"] if builds.FULL else [])])
+@pytest.mark.parametrize("version", sampled([builds.APPS, "3.9.2"], {builds.APPS}, "an older assignor"))
 def test_every_group_is_given_the_same(version: str) -> None:
     require("java", "javac", "mvn")
     groups = [case(seed) for seed in range(GROUPS)]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.sampled import FULL
+
 from ..conftest import NEWEST
 from ..driver import Driver
 from ..jvm import LIGHT_JVM, java, tool
@@ -200,7 +202,7 @@ def _tool(run: Run, *arguments: str) -> str:
 
 
 PLAYED = {("streams", NEWEST): None}
-if builds.FULL:
+if FULL:
     PLAYED = dict.fromkeys([("classic", JUDGE), *PLAYED, ("streams", JUDGE)])
 """Protocols and releases; what the classic protocol is answered is not new in the newest."""
 

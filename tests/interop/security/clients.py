@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.kafka import USERS
-from tests.interop.security.sampled import FULL
+from tests.sampled import FULL
 
 MODULES = "org.apache.kafka.common.security"
 CLIENTS = ("java", "franz-go", "librdkafka", "kafka-python", "aiokafka", "kgroup")

@@ -1,18 +1,19 @@
 """Each command at a broker of each version: it works, says what it cannot see, or names the version it needs.
 
 `make versions` plays all of them and compares with results.json; the interop suite plays a sample.
-`make versions VERSIONS=record` writes what was seen there, and docs/broker-versions.md of it.
+`make versions FULL=record` writes what was seen there, and docs/broker-versions.md of it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.sampled import FULL, RECORD
 
 from ..conftest import require
 from . import changing, logs, reading
@@ -22,8 +23,7 @@ from .outcomes import record, recorded
 
 pytestmark = pytest.mark.interop
 SAMPLE = ("2.4",)
-HOW = os.environ.get("KGROUP_VERSIONS", "")
-CHOSEN = tuple(RELEASES) if HOW in ("full", "record") else SAMPLE
+CHOSEN = tuple(RELEASES) if FULL else SAMPLE
 CHECKS = {**reading.CHECKS, **logs.CHECKS, **changing.CHECKS}
 
 
@@ -51,7 +51,7 @@ def test_what_the_commands_are_worth(ground: Ground) -> None:
     found = {"release": ground.kafka.release, "commands": seen}
     print(json.dumps(found, indent=1))
     assert not failed, "\n".join(failed)
-    if HOW == "record":
+    if RECORD:
         record(version, found)
     assert recorded().get(version) == found
 

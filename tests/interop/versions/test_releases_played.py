@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,13 +14,14 @@ from kgroup.protocol import registry
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.releases import NEWEST, SERVED, Release
 from kgroup.testing import Cluster
+from tests.sampled import FULL
 
 from ..conftest import require
 from .broker import RELEASES, OldKafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 SAMPLE = ("2.4", "4.4")
-CHOSEN = tuple(RELEASES) if os.environ.get("KGROUP_VERSIONS") in ("full", "record") else SAMPLE
+CHOSEN = tuple(RELEASES) if FULL else SAMPLE
 BUILT = {api.key for api in ALL if api.key not in registry.PRIVATE_APIS}
 PRODUCE = 0
 Ranges = dict[int, tuple[int, int]]

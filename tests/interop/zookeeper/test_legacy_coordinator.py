@@ -16,8 +16,8 @@ from kgroup.zookeeper.store.session import FOREVER, Session
 from kgroup.zookeeper.wire.messages import PingRequest
 from tests.legacy_brokers import Peer, active, coordinators, until
 from tests.legacy_scenarios import SCENARIOS, becomes
+from tests.sampled import in_full
 
-from ..sampled import in_full
 from .era import GROUP_COMMAND, ZOOKEEPER, ZooKeeperEnsemble, ZooKeeperServer, java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
@@ -162,7 +162,7 @@ async def _output(command, typed=""):
     return out.decode()
 
 
-@in_full
+@in_full("an ensemble of three, where all others have one")
 def test_the_leader_of_three_is_killed(tmp_path):
     """LC-74, scenario 42: suspended for less than the lease, nobody resigns, and writes go on."""
 

@@ -14,9 +14,9 @@ import pytest
 
 from tests.own_home import move_in
 from tests.ran import Ran, ran
+from tests.sampled import FULL
 
 from ..kafka import RealKafka
-from ..sampled import FULL
 from .era import GROUP_COMMAND, OFFSET_CHECKER, SCALA, OldBroker, ZooKeeperServer, eventually, together
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]

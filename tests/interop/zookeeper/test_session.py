@@ -30,9 +30,9 @@ from kgroup.zookeeper.store.operations import (
 )
 from kgroup.zookeeper.store.session import FOREVER, Security, Session, State
 from kgroup.zookeeper.store.tree import Tree
+from tests.sampled import in_full
 
 from ..kafka import _pkcs8
-from ..sampled import in_full
 from .era import ZooKeeperServer, eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
@@ -189,7 +189,7 @@ def test_a_wrong_password_ends_a_command_with_6(ensemble, capsys):
     assert "did not authenticate us" in said.err and "wrong" not in said.err and said.out == ""
 
 
-@in_full
+@in_full("another ZooKeeper is started and killed")
 def test_watches_of_a_lost_connection_are_lost_and_the_session_goes_on(tmp_path):
     states: queue.SimpleQueue = queue.SimpleQueue()
     with ZooKeeperServer(tmp_path / "own", {"tickTime": 2000}) as server:
@@ -215,7 +215,7 @@ def test_a_server_that_says_nothing_ends_in_time():
             pass
 
 
-@in_full
+@in_full("another ZooKeeper is started, with keys of its own")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_tls_is_spoken_with_a_server_that_wants_it(tmp_path):
     import trustme

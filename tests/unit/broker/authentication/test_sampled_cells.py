@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tests.interop.security.clients import CLIENTS, LOCKS, MECHANISMS, cells
-from tests.interop.security.sampled import FULL
+from tests.sampled import FULL
 
 BROKERS = ("kafka", "kgroup")
 
