@@ -24,7 +24,10 @@ def in_full(why: str) -> pytest.MarkDecorator:
 
 def sampled(rows: Iterable[Any], kept: Collection[Any], why: str) -> list[Any]:
     """Return the rows of a table; those that are not kept are left to the full run."""
-    return [row if row in kept else pytest.param(row, marks=in_full(why)) for row in rows]
+    return [
+        row if row in kept else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=in_full(why))
+        for row in rows
+    ]
 
 
 def left_out(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sampled import FULL
+
 from .__main__ import told, verdicts
 from .kafka import Kafka
 from .shrink import shrunk
 from .verdict import Verdict
 
-PROGRAMS = range(1, 301)
-STREAMS_PROGRAMS = range(1, 101)
+PROGRAMS = range(1, 301 if FULL else 121)
+STREAMS_PROGRAMS = range(1, 101 if FULL else 41)
+"""`make differential` plays thousands."""
 LENGTH = 60
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("differential")]

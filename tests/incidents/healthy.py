@@ -6,11 +6,13 @@ import itertools
 import os
 import time
 
+from tests.sampled import FULL
+
 from .playing import incident
 from .scene import Reader, Scene
 from .truth import Says, Truth, at
 
-SECONDS = int(os.environ.get("KGROUP_INCIDENTS_HEALTHY_S", "40"))
+SECONDS = int(os.environ.get("KGROUP_INCIDENTS_HEALTHY_S", "40" if FULL else "20"))
 KINDS: dict[str, dict[str, str]] = {
     "eager": {"assignor": "range"},
     "sticky": {"assignor": "sticky"},

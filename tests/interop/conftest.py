@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import pytest
 
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
-from tests.sampled import FULL
+from tests.sampled import FULL, in_full
 
 from . import toolchain
 from .driver import Client, Driver, Member, Partition
@@ -80,8 +81,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.path.parent == toolchain.HERE:
-            kind = getattr(item, "callspec", None) and item.callspec.params.get("server")  # type: ignore[attr-defined]
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            kind, client = params.get("server"), params.get("client")
             item.add_marker(pytest.mark.xdist_group(kind or item.path.stem))
+            if client and str(kind).startswith("kafka") and client != _asked_of_kafka(item):
+                item.add_marker(in_full("how a client and Kafka get on changes with neither in kgroup"))
+
+
+def _able(test: pytest.Item) -> list[str]:
+    """The clients that have what a test wants."""
+    marker = test.get_closest_marker("feature")
+    wanted = set(marker.args) if marker else set()
+    return [name for name, features in CLIENTS.items() if wanted <= features]
+
+
+def _asked_of_kafka(item: pytest.Item) -> str:
+    """The one client with which CI plays a test on a real Kafka: another for each test."""
+    able = _able(item)
+    return able[zlib.crc32(item.nodeid.partition("[")[0].encode()) % len(able)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -92,10 +109,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         kinds = ASKED if FULL or sampled is None else [kind for kind in ASKED if kind in sampled.args]
         metafunc.parametrize("server", [*(kinds or ASKED), *later], indirect=True, scope="session")
     if "client" in metafunc.fixturenames:
-        marker = metafunc.definition.get_closest_marker("feature")
-        wanted = set(marker.args) if marker else set()
-        able = [name for name, features in CLIENTS.items() if wanted <= features]
-        metafunc.parametrize("client", able, indirect=True)
+        metafunc.parametrize("client", _able(metafunc.definition), indirect=True)
 
 
 @pytest.fixture

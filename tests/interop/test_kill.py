@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import FULL
+
 from .conftest import KINDS, SETTINGS, Case, require
 from .driver import Client, Driver, DriverError, Member, Partition, settle
 from .server import Server
@@ -17,7 +19,7 @@ from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 
-KILLS = int(os.environ.get("KGROUP_INTEROP_KILLS", "5"))
+KILLS = int(os.environ.get("KGROUP_INTEROP_KILLS", "5" if FULL else "3"))
 KIND = os.environ.get("KGROUP_INTEROP_KILL_SERVER", "kgroup")
 COMMITTERS = ("java", "franz-go", "librdkafka", "kafka-python")
 COMMITS_A_ROUND = 5

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampled import FULL
+from tests.sampled import FULL, in_full
 
 from .conftest import SETTINGS, Case, require
 from .driver import Client, Driver, Member, settle
@@ -192,6 +192,7 @@ def streams(rolled: Case, tmp_path: Path) -> Iterator[Instances]:
     made.close()
 
 
+@in_full("an application that moves to the streams protocol is rolled before and after it")
 @pytest.mark.parametrize("guarantee", ["at_least_once"])
 def test_streams(rolled: Case, streams: Instances, guarantee: str) -> None:
     """The second instance is given what the first lets go of, one generation later."""
@@ -234,6 +235,7 @@ def test_a_streams_application_that_moves_to_the_streams_protocol(
         assert row["not_compared"] == []
 
 
+@in_full("foreign/test_described has workers of Connect that go and come back")
 @pytest.mark.parametrize("protocol", ["sessioned"])
 def test_connect(rolled: Case, tmp_path: Path, protocol: str) -> None:
     topic = rolled.topic(PARTITIONS)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.toolchain import CACHE, built, copy_jars, locked, missing, run
+from tests.sampled import in_full
 
 pytestmark = pytest.mark.interop
 
@@ -59,12 +60,14 @@ def class_path(classes: Path, jars: Path) -> str:
     )
 
 
+@in_full("the test in Java starts and asks the kit in the same way")
 def test_go() -> None:
     need("go")
     said = ran(["go", "test", "-count=1", "-v", "./..."], EXAMPLES / "go")
     assert said.count("--- PASS") == 2, said
 
 
+@in_full("the test in Java starts and asks the kit in the same way")
 def test_javascript() -> None:
     need("node", "npm")
     sources = [EXAMPLES / "js" / "package.json", EXAMPLES / "js" / "rebalance.test.js"]

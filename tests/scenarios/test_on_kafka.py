@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.interop.conftest import require
+from tests.sampled import in_full
 
 from .kafka_host import KafkaBroker, KafkaHost
 from .language import Scenario
@@ -44,12 +46,19 @@ def broker() -> Iterator[KafkaBroker]:
     made.stop()
 
 
+CASES = sorted((each for each in SCENARIOS if "kafka" in each.hosts), key=_broker_settings)
+ALONE = in_full(
+    "of its broker's settings there are one or two scenarios, and a broker takes seconds to start"
+)
+FEW = 3
+SIZES = Counter(str(_broker_settings(scenario)) for scenario in CASES)
+
+
 @pytest.mark.parametrize(
     "scenario",
     [
-        pytest.param(scenario, id=scenario.title)
-        for scenario in sorted(SCENARIOS, key=_broker_settings)
-        if "kafka" in scenario.hosts
+        pytest.param(each, id=each.title, marks=ALONE if SIZES[str(_broker_settings(each))] < FEW else ())
+        for each in CASES
     ],
 )
 def test_scenario_on_kafka(broker: KafkaBroker, scenario: Scenario) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.embedded_bytes import compare
-from tests.sampled import FULL
+from tests.sampled import FULL, sampled
 
 from ..conftest import SETTINGS, require
 from ..driver import Driver
@@ -26,8 +26,11 @@ from .workers import Workers
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 VERSIONS = (builds.APPS, "3.9.2")
-PROTOCOLS = [(VERSIONS[0], "sessioned", 2), (VERSIONS[1], "compatible", 1)]
-PROTOCOLS += [(VERSIONS[0], "eager", 0)] if FULL else []
+PROTOCOLS = sampled(
+    [(VERSIONS[0], "sessioned", 2), (VERSIONS[1], "compatible", 1), (VERSIONS[0], "eager", 0)],
+    [(VERSIONS[0], "sessioned", 2)],
+    "older protocols of Connect's workers",
+)
 
 
 @pytest.fixture(scope="module")
