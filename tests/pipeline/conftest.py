@@ -1,5 +1,6 @@
 """One Spark session for all tests of a process, commands on it, and logs to read."""
 
+import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ pytest.importorskip("pyspark")
 
 from kgroup.history.sources.logs import TOPICS_FILE
 from kgroup.pipeline.spark import session
+from tests.interop.jvm import LIGHT_JVM
 from tests.pipeline.made_logs import write_log
 from tests.pipeline.processes import process
 from tests.ran import Ran, ran
@@ -30,10 +32,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def spark() -> Iterator[object]:
+    """A session; but for the full run one that compiles no code of its own for queries of a few rows."""
+    from pyspark.sql import SparkSession
+
     settings = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
-    with session.spark_session("local[2]", settings) as started:
-        yield started
+    if FULL:
+        with session.spark_session("local[2]", settings) as started:
+            yield started
+        return
+    settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    with session.spark_context("local[2]", settings, None, " ".join(LIGHT_JVM)):
+        yield SparkSession.builder.getOrCreate()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def light_processes() -> None:
+    """Each Spark that a test starts as a process compiles with less effort: it lives for seconds."""
+    if not FULL:
+        # The garbage collector is the session's own choice, and there may be one only.
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(each for each in LIGHT_JVM if "GC" not in each)
+        os.environ["SPARK_LAUNCHER_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"] = " ".join(LIGHT_JVM)
 
 
 @pytest.fixture

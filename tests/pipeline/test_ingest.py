@@ -59,7 +59,7 @@ def line(event: Event) -> str:
     cuts=st.lists(st.floats(0.05, 0.95), max_size=2),
 )
 @example(seed=211, split_bytes=300, shares=1, cuts=[])  # a step is open where a gap begins
-@settings(max_examples=40 if FULL else 15, deadline=None)
+@settings(max_examples=40 if FULL else 8, deadline=None)
 def test_any_cut_tells_the_same_story(seed, split_bytes, shares, cuts):
     """Any split size and number of shares, and a log that grows between runs; without Spark, to try many."""
     data = b"".join(made_batches(seed, 90))
@@ -88,7 +88,7 @@ def test_a_run_looks_once_whether_its_segments_are_of_one_cluster(tmp_path, monk
         assert len(looks) == runs
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(12 if FULL else 4))
 def test_a_fold_goes_on_with_names_learned_later(tmp_path, seed):
     """Run day by day, topic names known from the second day on: what is told from there on is as in one run.
 
@@ -160,7 +160,7 @@ def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_
 def large(tmp_path_factory) -> tuple[Path, Story]:
     """Logs of some megabytes (KGROUP_PIPELINE_MB), and what a replay in process tells."""
     root = tmp_path_factory.mktemp("large")
-    wanted = float(os.environ.get("KGROUP_PIPELINE_MB", "20" if FULL else "6")) * 2**20
+    wanted = float(os.environ.get("KGROUP_PIPELINE_MB", "20" if FULL else "3")) * 2**20
     sample = len(b"".join(made_batches(5, 400))) / 400
     for partition in (3, 44):
         folder = root / f"__consumer_offsets-{partition}"

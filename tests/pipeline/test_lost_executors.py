@@ -20,6 +20,7 @@ from kgroup.pipeline.spark.session import spark_context
 from kgroup.pipeline.spark.workers import Fold, Pieces, R, Read, Shuffle, Work
 from kgroup.pipeline.tables.ingest import ROWS, fill
 from kgroup.pipeline.tables.store import Store
+from tests.interop.jvm import LIGHT_JVM
 from tests.pipeline import local_run
 from tests.pipeline.processes import cluster
 from tests.pipeline.test_ingest import check_equal, in_process
@@ -28,7 +29,11 @@ from tests.sampled import in_full
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 SPLIT_BYTES = 30_000
 SHARES = 2
-SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "500m"}
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "500m",
+    "spark.executor.extraJavaOptions": " ".join(LIGHT_JVM),
+}
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
