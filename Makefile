@@ -87,13 +87,20 @@ test-full: test ## The same, with nothing left out
 test-portable: setup ## The same tests as on Windows, as far as another system can play it: what it leaves out is printed
 	PYTHONPATH=$(CURDIR)/tests/windows/hidden $(BIN)/pytest -n 2 -rs -m $(PLAIN)
 
-.PHONY: check
+# Each of them has work for one core.
+CHECKS := types types-of-windows style layers
+.PHONY: check $(CHECKS)
 check: setup spark ## Style, types (those of PySpark too), layers
+	@$(MAKE) --no-print-directory -j 2 $(CHECKS)
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --preview --select PLW1514 kgroup
+types:
 	$(BIN)/mypy
+types-of-windows:
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
+layers:
 	$(BIN)/lint-imports
 	$(BIN)/lint-imports --no-cache --config tests/house/rooms.ini
 
