@@ -15,6 +15,7 @@ from kio.static.primitive import i16, i32
 from kgroup.protocol.headers import RequestHeader
 from kgroup.protocol.registry import KAFKA_APIS, header_versions
 from tests.conformance.message_values import IN_KIO, Case, kio_cases, profile, values
+from tests.sampled import FULL
 
 RENAMED = {"acceptable_recovery_lag": "acceptable_recovery_lag_legacy"}
 """Kio's name of a field → Kafka's since: another field has the old name there."""
@@ -67,7 +68,7 @@ def test_bytes_and_fields_are_those_of_kio(case: Case) -> None:
     theirs = kio_class(case)
     read, write = entity_reader(theirs), entity_writer(theirs)
 
-    @profile(10)
+    @profile(10 if FULL else 5)
     @given(values(case.cls, case.version, kio=True))
     def check(ours: Any) -> None:
         data = ours.encode(case.version)

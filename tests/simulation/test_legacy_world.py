@@ -8,13 +8,14 @@ from kgroup.zookeeper.consumer.machine import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.events import Closed
 from kgroup.zookeeper.world.world import unrest
+from tests.sampled import FULL
 from tests.simulation.era.__main__ import main
 from tests.simulation.era.chaos import run
 from tests.simulation.era.faults import FAULTS
 from tests.simulation.era.world import AuditedWorld
 
 CHUNK = 20
-SEEDS = 100
+SEEDS = 100 if FULL else 40
 MOST_SEEDS = 100
 FOUND_BY = {
     "commit-bit": 4,

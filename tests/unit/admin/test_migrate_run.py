@@ -22,6 +22,7 @@ from kgroup.admin.statuses import PartitionStatus, Status
 from kgroup.domain import Document
 from kgroup.errors import SafetyRefused, StorageError, Unreachable
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tests.sampled import FULL
 from tests.unit.admin.groups import classic_group, classic_member, consumer_group, consumer_member
 from tests.unit.admin.test_migrate_fleet import brokers
 
@@ -131,6 +132,8 @@ def test_killed_at_every_store_it_resumes(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # a kill takes nothing that was written
     for survives in (True, False):
         for moment in everywhere(tmp_path / f"whole-{survives}"):
+            if not FULL and moment % 2 == survives:
+                continue  # each moment with one of both
             world = World(tmp_path / f"{survives}-{moment}")
             world.file.path.parent.mkdir()
             world.move("d")
