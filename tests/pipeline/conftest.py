@@ -1,6 +1,5 @@
 """One Spark session for all tests of a process, commands on it, and logs to read."""
 
-import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
@@ -47,12 +46,15 @@ def spark() -> Iterator[object]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def light_processes() -> None:
+def light_processes() -> Iterator[None]:
     """Each Spark that a test starts as a process compiles with less effort: it lives for seconds."""
-    if not FULL:
-        # The garbage collector is the session's own choice, and there may be one only.
-        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(each for each in LIGHT_JVM if "GC" not in each)
-        os.environ["SPARK_LAUNCHER_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"] = " ".join(LIGHT_JVM)
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            # The garbage collector is the session's own choice, and there may be one only.
+            patch.setenv("SPARK_SUBMIT_OPTS", " ".join(each for each in LIGHT_JVM if "GC" not in each))
+            for name in ("SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+                patch.setenv(name, " ".join(LIGHT_JVM))
+        yield
 
 
 @pytest.fixture
