@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -42,7 +43,23 @@ TOOLS = {
 def java(main: str, *args: str, jvm: tuple[str, ...] = LIGHT_JVM, classpath: str = "") -> list[str]:
     """The command line that runs one of Kafka's main classes."""
     log = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-    return ["java", *log, *jvm, "-cp", classpath or toolchain.kafka_classpath(), main, *args]
+    path = classpath or toolchain.kafka_classpath()
+    return ["java", *log, *jvm, *_loaded_before(path), "-cp", path, main, *args]
+
+
+def archive(jars: Path) -> Path:
+    """Where the classes of a folder of jars lie as a JVM has them in memory (archives.py)."""
+    return jars.with_name(f"{jars.name}.jsa")
+
+
+def _loaded_before(classpath: str) -> list[str]:
+    """What spares a JVM to load and verify classes; one that an archive does not suit goes without it."""
+    first = classpath.split(os.pathsep)[0]
+    file = archive(Path(first).parent)
+    if not first.endswith("*") or not file.exists():
+        return []
+    # It would say on stdout, where drivers answer, why it does not suit.
+    return [f"-XX:SharedArchiveFile={file}", "-Xlog:disable", "-Xlog:all=error:stderr"]
 
 
 def tool(

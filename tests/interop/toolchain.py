@@ -56,7 +56,8 @@ def driver_classpath() -> str:
     with locked():
         made_from = [HERE / "java" / "pom.xml", *sources]
         classes = built("classes", made_from, lambda to: javac(jars, sources, to))
-    return f"{classes}{os.pathsep}{jars}"
+    # An archive of classes is for what begins with the jars.
+    return f"{jars}{os.pathsep}{classes}"
 
 
 def java_project(folder: Path, kafka: str | None = None) -> str:
@@ -146,6 +147,9 @@ def main() -> str | None:
         java_project(HERE.parent / "differential" / "java", kafka)
     java_project(HERE.parent / "differential" / "share" / "java")
     go_driver()
+    from .archives import keep_classes
+
+    keep_classes()
     return None
 
 
