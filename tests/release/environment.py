@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,13 +34,18 @@ class Environment:
     cwd: Path
 
     @classmethod
-    def make(cls, python: Path, kind: str, folder: Path, *beside: str, extra: str = "[demo]") -> Environment:
-        """Install what was built with `python` below `folder`, with other packages from the index."""
+    def make(
+        cls, python: Path, kind: str, folder: Path, *beside: str, extra: str = "[demo]", own_pip: bool = False
+    ) -> Environment:
+        """Install what was built with `python` below `folder`, with other packages from the index.
+
+        A pip of its own takes longer to put there than kgroup does: ours does it, unless that is asked for.
+        """
         made = cls(kind, folder / "venv", folder / "cwd")
         made.cwd.mkdir()
-        subprocess.run([python, "-m", "venv", made.prefix], check=True)
-        quiet = ["--quiet", "--disable-pip-version-check"]
-        made.run(str(made.bin / "python"), "-m", "pip", "install", *quiet, f"{built(kind)}{extra}", *beside)
+        without = [] if own_pip else ["--without-pip"]
+        subprocess.run([python, "-m", "venv", *without, made.prefix], check=True)
+        made.pip("install", "--quiet", f"{built(kind)}{extra}", *beside)
         return made
 
     @property
@@ -65,6 +71,11 @@ class Environment:
         assert done.returncode == code, f"{command} ended with {done.returncode}: {done.stderr[-2000:]}"
         return done.stdout
 
+    def pip(self, *arguments: str) -> str:
+        """What our pip prints that does this there."""
+        there = ["--python", str(self.bin / "python"), "--disable-pip-version-check"]
+        return self.run(sys.executable, "-m", "pip", *there, *arguments)
+
     def kgroup(self, *arguments: str) -> str:
         """What `kgroup` prints there."""
         return self.run(str(self.bin / "kgroup"), *arguments)
@@ -74,6 +85,7 @@ class Environment:
         return self.run(str(self.bin / "python"), "-c", code).strip()
 
 
+@cache
 def checkout(*arguments: str) -> str:
     """What the checkout's own `kgroup` prints."""
     command = [sys.executable, "-m", "kgroup", *arguments]

@@ -17,6 +17,7 @@ import kgroup
 from tests.interop.server import free_port
 from tests.release.environment import ROOT, TOOLS, WITHOUT_SETUP, Environment, built
 from tests.release.stuck import verdict
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(300)]
 # For those who develop kgroup.
@@ -70,8 +71,20 @@ def _by_uv(here: Environment, what: str, *where: str) -> None:
     here.run(str(TOOLS / "uv"), "tool", "install", "--quiet", "--python", sys.executable, *from_index, what)
 
 
-@pytest.mark.parametrize("install", [_by_pip, _by_pipx, _by_uv])
-@pytest.mark.parametrize("source", ["wheel", pytest.param("index", marks=pytest.mark.xdist_group("index"))])
+TOOLS_OF = (_by_pipx, _by_uv)
+
+
+@pytest.mark.parametrize(
+    ("install", "source"),
+    [
+        (_by_pip, "wheel"),
+        *(
+            pytest.param(by, "wheel", marks=in_full("it takes the same wheel from an index"))
+            for by in TOOLS_OF
+        ),
+        *(pytest.param(by, "index", marks=pytest.mark.xdist_group("index")) for by in (_by_pip, *TOOLS_OF)),
+    ],
+)
 def test_from_nothing_to_a_verdict(
     install: Callable[..., None], source: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
