@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,16 @@ def pytest_configure() -> None:
 def pytest_report_header() -> list[str]:
     """Name what is left out, and why."""
     return [f"left out on Windows: {test}: {why}" for test, why in LEFT_OUT.items() if IS_WINDOWS]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search nothing for garbage meanwhile: of what thousands of tests are made all is kept."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
