@@ -25,7 +25,7 @@ from kgroup.pipeline.tables.store import Store
 from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import START_MS, World, made_batches, write_log, write_names
-from tests.sampled import FULL
+from tests.sampled import FULL, in_full
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
@@ -124,6 +124,7 @@ def test_any_cut_of_an_incident(tmp_path, name):
         check_equal(store, in_process(INCIDENTS / name))
 
 
+@in_full("test_an_incident has two of them on Spark, test_any_cut_of_an_incident all without")
 def test_all_incidents(spark, tmp_path, incidents):
     ingest(spark.sparkContext, incidents, store := Store(tmp_path), split_bytes=12_000)
     check_equal(store, in_process(*incidents))

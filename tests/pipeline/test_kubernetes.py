@@ -5,8 +5,6 @@ master that they name; and the part of Spark that makes an executor's pod of the
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +106,7 @@ def test_no_secret_is_in_a_command_line_or_manifest(name, pod):
 @pytest.mark.parametrize(
     ("name", "pod"), [(name, pod) for name, pod in PODS if "--follow" not in pod["containers"][0]["args"]]
 )
-def test_kgroup_takes_their_arguments(name, pod, made, tmp_path):
+def test_kgroup_takes_their_arguments(name, pod, made, tmp_path, kgroup):
     """A folder and this machine stand in for the bucket, the volume and the master; all else is as it is."""
     (container,) = pod["containers"]
     swapped = {"s3://kafka-backup/": str(made), "/tables": str(tmp_path / "out")}
@@ -116,10 +114,9 @@ def test_kgroup_takes_their_arguments(name, pod, made, tmp_path):
     args[args.index("--master") + 1] = "local[1]"
     # The names and ports of pods are nobody's here.
     args = [arg for arg in args if not arg.startswith("--conf=spark.driver.")]
-    done = subprocess.run(
-        [sys.executable, "-m", *container["command"], *args], capture_output=True, text=True, timeout=800
-    )
-    assert done.returncode == 0, done.stderr
+    assert container["command"] == ["kgroup"]
+    done = kgroup(*args)
+    assert done.code == 0, done.err
     check_equal(Store(tmp_path / "out"), in_process(made))
 
 
