@@ -57,6 +57,9 @@ COMMANDS: dict[str, CommandEntry] = {
             "offsets-topic", INSPECT, "Show statistics of __consumer_offsets, and decode its records."
         ),
         CommandEntry("capture", INSPECT, "Record __consumer_offsets before compaction takes its history."),
+        CommandEntry(
+            "record", INSPECT, "Record groups as a service: history, check-ups, incidents, metrics."
+        ),
         CommandEntry("simulate", LOCAL, "Say what a scenario costs a group, in virtual time."),
         CommandEntry(
             "pipeline", INSPECT, "Turn the history of every group into tables, and query them, with Spark."
