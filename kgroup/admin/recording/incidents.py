@@ -20,7 +20,7 @@ GROUPS, EVIDENCE = 200, 12
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
-    """The open incidents by cause, what may become one, and which are about to end; `number` changes so far."""
+    """The open incidents by cause, what may become one, which are about to end. `number` counts changes."""
 
     open: Mapping[str, Incident] = field(default_factory=dict)
     waiting: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from kgroup.admin.recording.then import INTERVALS
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 LOOPBACK = "127.0.0.1"
 Sample = tuple[str, tuple[str, ...], float | None]
@@ -60,7 +60,7 @@ class Metrics:
         """Listen (0: any free port); return host:port. ConfigError if that is not possible."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self.samples))
-        prometheus = make_wsgi_app(registry)
+        prometheus: WSGIApplication = make_wsgi_app(registry)
 
         def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] != "/healthz":

@@ -61,7 +61,9 @@ class GrowingPast(Past):
             assert isinstance(reader.log, LiveLog)
             reader.log.topic = topic
             # What was read has a topic without its name: it is read again.
-            if reader.seen.records and any([reader.fold.names.learn(*each) for each in names.items()]):
+            if reader.seen.records and [
+                id_ for id_, name in names.items() if reader.fold.names.learn(id_, name)
+            ]:
                 self._forget(number)
 
     def _forget(self, number: int) -> None:
@@ -74,8 +76,8 @@ class GrowingPast(Past):
         if reader is None:
             log = LiveLog(topic, number, tolerant=True)
             reader = self._readers[number] = Reader(log, topic_names=topic.topic_names)
-        for group, events in grouped((e.group, e) for e in in_order(reader.advance())).items():
-            self._events[group] = _recent([*self._events.get(group, ()), *events], self._since_ms)
+        for group, new in grouped((e.group, e) for e in in_order(reader.advance())).items():
+            self._events[group] = _recent([*self._events.get(group, ()), *new], self._since_ms)
         if (failure := reader.log.failure) is not None:
             if isinstance(failure, BrokerRefused) and failure.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._forget(number)  # the log lost what was read

@@ -143,7 +143,7 @@ class Recorder:
         self._count(now)
         self._incidents, self._looked = incidents, replace(now, facts={})
         self._say("disk", None)
-        self._say("cluster", now.failed and f"nothing was seen: {now.failed.message}")
+        self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
         self._disk = None
         self.state = self._state()
         for change in changes:

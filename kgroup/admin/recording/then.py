@@ -29,6 +29,24 @@ class Then:
     next_ms: int | None = None
     unknown: str | None = None
     unreadable: list[str] = field(default_factory=list)
+    began: Began | None = None
+    ended: Ended | None = None
+
+    def take(self, line: Line) -> None:
+        """Add a line of that moment, or of one before it."""
+        match line:
+            case Began():
+                self.ended = None
+                if not line.goes_on:
+                    self.began, self.looked = line, None
+                    self.judged.clear()
+                self.began = self.began or line
+            case Ended():
+                self.ended = line
+            case Looked():
+                self.looked = line
+            case Judged() | NotJudged():
+                self.judged[line.group_id] = line
 
     @property
     def text(self) -> str:
@@ -53,29 +71,18 @@ def at(folder: Path, time_ms: int) -> Then:
     if not files:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({FOLDER}/)", hint)
-    found, began, ended = Then(time_ms), None, None
+    found = Then(time_ms)
     after: Began | Looked | None = None
     for line in _around(files, time_ms):
         if isinstance(line, Unreadable):
             found.unreadable.append(line.text)
-        elif line.at_ms > time_ms:
-            if isinstance(line, Began | Looked):
-                after = line
-                break
-        elif isinstance(line, Began):
-            ended = None
-            if not line.goes_on:
-                began, found.looked = line, None
-                found.judged.clear()
-            began = began or line
-        elif isinstance(line, Ended):
-            ended = line
-        elif isinstance(line, Looked):
-            found.looked = line
-        elif isinstance(line, Judged | NotJudged):
-            found.judged[line.group_id] = line
+        elif line.at_ms <= time_ms:
+            found.take(line)
+        elif isinstance(line, Began | Looked):
+            after = line
+            break
     found.next_ms = after.at_ms if isinstance(after, Looked) else None
-    found.unknown = _unknown(found, began, ended, after)
+    found.unknown = _unknown(found, after)
     return found
 
 
@@ -87,11 +94,9 @@ def _around(files: Sequence[Path], time_ms: int) -> Iterator[Line | Unreadable]:
         yield from read(file)
 
 
-def _unknown(
-    found: Then, began: Began | None, ended: Ended | None, after: Began | Looked | None
-) -> str | None:
+def _unknown(found: Then, after: Began | Looked | None) -> str | None:
     """Return why nothing is known of a moment; None if the look before it stands for it."""
-    moment, look = utc(found.at_ms), found.looked
+    moment, look, began, ended = utc(found.at_ms), found.looked, found.began, found.ended
     again = f"it began again at {utc(after.at_ms)}" if after is not None else "it did not begin again"
     if found.unreadable:
         return f"{found.unreadable[0]}: another release of kgroup may read it"

@@ -24,8 +24,8 @@ _FORBIDDEN = frozenset(
 class TopicLog:
     """Records `__consumer_offsets` into a folder. A log that the cluster replaced is set aside, and named.
 
-    `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read to
-    their ends. `read_ms` is the time of the last poll that did.
+    `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read
+    to their ends. `read_ms` is the time of the last poll that did.
     """
 
     def __init__(self, cluster: ClusterView, folder: Path) -> None:

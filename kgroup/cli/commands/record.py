@@ -17,6 +17,7 @@ from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
 from kgroup.cli.views.checkups import left_out_of
+from kgroup.domain import Document
 from kgroup.durations import duration_ms, iso, parse_duration
 from kgroup.errors import ConfigError
 from kgroup.extras import require_extra
@@ -192,7 +193,7 @@ def _posting(
     )
 
     def post(incident: "Incident") -> None:
-        name = {"group_id": incident.title, "event": incident.event, "time": iso(incident.at_ms)}
+        name: Document = {"group_id": incident.title, "event": incident.event, "time": iso(incident.at_ms)}
         hook.put(name, id_=f"inc_{incident.id}-{incident.number}", content=FORMATS[form](incident))
 
     for each in changes_after(folder, whole_number(read_text(place, str(place)).strip(), str(place))):

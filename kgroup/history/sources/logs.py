@@ -16,6 +16,7 @@ from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
 from kgroup.history.sources.copies import Chosen, Stretch, chosen, in_order
 from kgroup.history.sources.layout import (
+    FORMER,
     MANIFEST,
     AnyFile,
     AnyFolder,

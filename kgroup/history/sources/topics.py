@@ -1,4 +1,4 @@
-"""The recording of both coordinators' topics: `__consumer_offsets`, and `__share_group_state` once it exists."""
+"""The recording of the coordinators' topics."""
 
 from __future__ import annotations
 
