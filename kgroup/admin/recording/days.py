@@ -10,9 +10,9 @@ from pathlib import Path
 from kgroup.admin.recording.lines import CODEC, Line
 from kgroup.durations import utc
 from kgroup.errors import StorageError
+from kgroup.history.sources.layout import OBSERVED
 from kgroup.history.typed_json import Foreign
 
-FOLDER = "observed"
 BLOCK = 1 << 16
 
 
@@ -20,7 +20,7 @@ class Days:
     """The observations in a folder, to add to. A torn last line is cut off: it was never acknowledged."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / FOLDER
+        self.folder = folder / OBSERVED
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.path = next(reversed(files_of(folder)), None)
@@ -55,7 +55,7 @@ class Days:
 
 def files_of(folder: Path) -> list[Path]:
     """Return the files of observations in a recording, oldest first."""
-    return sorted((folder / FOLDER).glob("????-??-??.ndjson"))
+    return sorted((folder / OBSERVED).glob("????-??-??.ndjson"))
 
 
 def _cut(path: Path) -> int:
@@ -88,13 +88,16 @@ class Unreadable:
         return f"{self.file} line {self.number} cannot be read: {self.why}"
 
 
-def read(file: Path) -> Iterator[Line | Unreadable]:
-    """Yield the lines of one file; a last line without its end is being written, and is not there yet."""
+def read(file: Path, *kinds: type) -> Iterator[Line | Unreadable]:
+    """Yield the lines of one file, or those of some kinds; one that is being written is not there yet."""
+    wanted = tuple(f'["{kind.__name__}",'.encode() for kind in kinds) or b""
     try:
         with file.open("rb") as opened:
             for number, line in enumerate(opened, 1):
                 if not line.endswith(b"\n"):
                     return
+                if not line.startswith(wanted):
+                    continue
                 try:
                     yield CODEC.decode(line)
                 except Foreign as error:

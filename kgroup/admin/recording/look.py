@@ -11,6 +11,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
 from kgroup.admin.read.lag_report import GroupLag, in_time
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.lines import (
     Ends,
     Judged,
@@ -20,7 +21,6 @@ from kgroup.admin.recording.lines import (
     NotJudged,
     Person,
 )
-from kgroup.admin.recording.past import GrowingPast
 from kgroup.admin.refusals import item_error
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError

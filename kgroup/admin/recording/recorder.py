@@ -12,10 +12,10 @@ from kgroup.admin.codes import ERROR
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.causes import bad_of
 from kgroup.admin.recording.days import Days, Unreadable, files_of, read
+from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.incidents import Incidents
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
 from kgroup.admin.recording.look import Find, Known, Look, Terms, look
-from kgroup.admin.recording.past import GrowingPast
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.errors import StorageError
@@ -274,7 +274,7 @@ def changes_after(folder: Path, number: int) -> list[Incident]:
     """Return the changes of incidents in a recording after this one, in order."""
     found: list[Incident] = []
     for file in reversed(files_of(folder)):
-        lines = [line for line in read(file) if isinstance(line, Began | Incident)]
+        lines = [each for each in read(file, Began, Incident) if isinstance(each, Began | Incident)]
         new = [each for each in lines if isinstance(each, Incident) and each.event != OPEN]
         found = [*(each for each in new if each.number > number), *found]
         if any(isinstance(each, Began) and each.changes <= number for each in lines):

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.recording.days import FOLDER, Unreadable, files_of, read
+from kgroup.admin.recording.days import Unreadable, files_of, read
 from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged
 from kgroup.durations import utc
 from kgroup.errors import StorageError
+from kgroup.history.sources.layout import OBSERVED
 
 INTERVALS = 3
 """The number of intervals after which a look says nothing about the present any more."""
@@ -70,7 +71,7 @@ def at(folder: Path, time_ms: int) -> Then:
     files = files_of(folder)
     if not files:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
-        raise StorageError(f"{folder} has no observations ({FOLDER}/)", hint)
+        raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
     found = Then(time_ms)
     after: Began | Looked | None = None
     for line in _around(files, time_ms):
@@ -102,7 +103,7 @@ def _unknown(found: Then, after: Began | Looked | None) -> str | None:
         return f"{found.unreadable[0]}: another release of kgroup may read it"
     if began is None:
         first = f" at {utc(after.at_ms)}" if after is not None else ""
-        return f"the recording begins{first} after {moment}"
+        return f"the recording begins{first}, after {moment}"
     if ended is not None:
         return f"the recorder did not run at {moment}: it ended at {utc(ended.at_ms)}, and {again}"
     if look is None:
@@ -132,4 +133,4 @@ def not_found(found: Then, name: str) -> ItemError:
 
 def gaps_in(folder: Path) -> list[Gap]:
     """Return the gaps that the recorder of this folder noticed."""
-    return [line for file in files_of(folder) for line in read(file) if isinstance(line, Gap)]
+    return [line for file in files_of(folder) for line in read(file, Gap) if isinstance(line, Gap)]

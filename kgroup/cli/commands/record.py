@@ -122,8 +122,7 @@ def command(
         )
         if metrics is not None:
             open_.enter_context(_served(env, recorder, metrics, metrics_limit))
-        env.note(f"recording into {folder}; looks every {terms.interval_ms / 1000:g} s: what begins and ends")
-        env.note("between two looks is in the log only; Ctrl-C or SIGTERM ends it")
+        env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
         with _stopped_by_sigterm(stop):
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
     return ExitCode.OK

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kgroup.admin.diagnose.past import Past
-from kgroup.admin.diagnose.recorded import Recorded, recorded_by
+from kgroup.admin.diagnose.group_records import Recorded, recorded_by
+from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.discovery import ClusterView
 from kgroup.domain import OFFSETS_TOPIC, grouped
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
