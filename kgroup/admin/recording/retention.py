@@ -36,7 +36,7 @@ def remove_old(folder: Path, now_ms: int, keep_ms: int | None, most_bytes: int |
             file.path.unlink()
             size -= file.bytes
             removed.append(_removed(folder, file, now_ms))
-            _drop_empty(file.path.parent)
+            _drop_empty(file.path.parent, folder)
     except OSError as error:
         raise StorageError(f"cannot remove {error.filename}: {error.strerror}") from None
     return removed
@@ -61,7 +61,7 @@ def _removable(folder: Path) -> Iterator[_File]:
 
 def _of(files: Sequence[Path], keep: bool) -> Iterator[_File]:
     """Yield the files that may go: all, or all but the newest."""
-    for path, after in zip(files, [*files[1:], None], strict=True):
+    for path, after in zip(files, [*files[1:], None], strict=False):
         if after is not None or not keep:
             found = path.stat()
             yield _File(path, found.st_size, int(found.st_mtime * 1000), after)
@@ -71,8 +71,8 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _drop_empty(folder: Path) -> None:
+def _drop_empty(folder: Path, root: Path) -> None:
     """Remove the folders of a log that was set aside, once they are empty."""
-    while any(part.startswith(FORMER) for part in folder.parts) and not any(folder.iterdir()):
+    while folder != root and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent

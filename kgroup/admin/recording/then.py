@@ -73,13 +73,13 @@ def at(folder: Path, time_ms: int) -> Then:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
     found = Then(time_ms)
-    after: Began | Looked | None = None
+    after: Began | Looked | Ended | None = None
     for line in _around(files, time_ms):
         if isinstance(line, Unreadable):
             found.unreadable.append(line.text)
         elif line.at_ms <= time_ms:
             found.take(line)
-        elif isinstance(line, Began | Looked):
+        elif isinstance(line, Began | Looked | Ended):
             after = line
             break
     found.next_ms = after.at_ms if isinstance(after, Looked) else None
@@ -95,7 +95,7 @@ def _around(files: Sequence[Path], time_ms: int) -> Iterator[Line | Unreadable]:
         yield from read(file)
 
 
-def _unknown(found: Then, after: Began | Looked | None) -> str | None:
+def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
     """Return why nothing is known of a moment; None if the look before it stands for it."""
     moment, look, began, ended = utc(found.at_ms), found.looked, found.began, found.ended
     again = f"it began again at {utc(after.at_ms)}" if after is not None else "it did not begin again"
@@ -108,7 +108,7 @@ def _unknown(found: Then, after: Began | Looked | None) -> str | None:
         return f"the recorder did not run at {moment}: it ended at {utc(ended.at_ms)}, and {again}"
     if look is None:
         return f"the recorder began at {utc(began.at_ms)}, and had not looked at any group by {moment}"
-    if isinstance(after, Began) and not after.goes_on:
+    if isinstance(after, Began) and not after.goes_on and found.at_ms > look.at_ms:
         what = f"the recorder may not have run at {moment}: its last look was at {utc(look.at_ms)}"
         return f"{what}, and {again}"
     if look.failed:
