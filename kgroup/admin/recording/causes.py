@@ -138,11 +138,12 @@ def _down(now: Look, brokers: Mapping[int, str]) -> Iterator[Bad]:
     title = f"broker {names} is not in the cluster's metadata" if gone else "a broker does not answer"
     if now.failed is not None:
         if now.failed.code in DOWN:
-            said = (now.failed.message,)
-            yield Bad(BROKERS, "", now.failed.code, ERROR, "no broker answers", said, "kgroup cluster status")
+            said, run = (now.failed.message,), "kgroup cluster status"
+            for name in now.hidden or ("",):
+                yield Bad(BROKERS, name, now.failed.code, ERROR, "no broker answers", said, run)
         return
     reasons = [(name, error.code, error.message) for name, error in now.errors.items()]
-    reasons += [("", error.code, error.message) for error in now.unseen]
+    reasons += [(n, error.code, error.message) for error in now.unseen for n in now.hidden or ("",)]
     for name, checkup in now.checkups.items():
         reasons += [(name, each.code, each.message) for each in checkup.unseen]
         reasons += [

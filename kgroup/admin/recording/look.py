@@ -43,7 +43,8 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one look showed. `errors` are the groups that could not be described, `unseen` why there may be
-    more. `starts` are where the logs begin; `failed` is why nothing was seen at all.
+    more, and `hidden` those that were there before. `starts` are where the logs begin; `failed` is why
+    nothing was seen at all.
     """
 
     at_ms: int
@@ -51,6 +52,7 @@ class Look:
     facts: Mapping[str, Facts] = field(default_factory=dict)
     errors: Mapping[str, ItemError] = field(default_factory=dict)
     unseen: tuple[ItemError, ...] = ()
+    hidden: tuple[str, ...] = ()
     lags: Mapping[str, GroupLag] = field(default_factory=dict)
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     brokers: tuple[Node, ...] = ()
@@ -86,9 +88,9 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         facts,
         {error.item: error for error in found.errors},
         tuple(unseen),
-        lags,
-        starts,
-        brokers,
+        lags=lags,
+        starts=starts,
+        brokers=brokers,
     )
 
 
@@ -107,6 +109,14 @@ def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicParti
     except KgroupError:
         return {}  # unknown, as where a partition's own answer fails
     return {place: at.offset for place, at in found.items() if isinstance(at, ListedOffset)}
+
+
+def after(before: Look | None, now: Look) -> Look:
+    """Return a look with the groups that it hides: they were there at the look before."""
+    if before is None or not (now.unseen or now.failed):
+        return now
+    names = (before.checkups.keys() | set(before.hidden)) - now.checkups.keys() - now.errors.keys()
+    return replace(now, hidden=tuple(sorted(names)))
 
 
 class Known:

@@ -15,10 +15,11 @@ from kgroup.admin.recording.days import Days, Unreadable, files_of, read
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.incidents import Incidents
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
-from kgroup.admin.recording.look import Find, Known, Look, Terms, look
+from kgroup.admin.recording.look import Find, Known, Look, Terms, after, look
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
-from kgroup.errors import StorageError
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Kind
 from kgroup.portable import lock
 from kgroup.version import __version__
@@ -47,7 +48,7 @@ class State:
     incidents: tuple[Incident, ...] = ()
     read_ms: int | None = None
     """When the log was last read to its end."""
-    unread: str | None = None
+    unread: KgroupError | None = None
     disk: str | None = None
     gaps: int = 0
     batches: int = 0
@@ -118,8 +119,9 @@ class Recorder:
         except StorageError as error:
             self._full(error)
         else:
-            self._say("log", self._log.unread and f"__consumer_offsets is not recorded: {self._log.unread}")
-            if self._log.unread is None:
+            unread = self._log.unread
+            self._say("log", None if unread is None else f"{OFFSETS_TOPIC} is not recorded: {unread.message}")
+            if unread is None:
                 for name in self._said.keys() - self._log.failures.keys() - {"log", "disk", "cluster"}:
                     self._say(name, None)
                 for name, why in self._log.failures.items():
@@ -130,7 +132,7 @@ class Recorder:
         """Look at the groups, and store what is different."""
         self._log.refresh()
         now = look(self._cluster, self._find, self._terms, self._past)
-        now = replace(now, at_ms=self._now_ms())
+        now = after(self._looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
         incidents, changes = self._incidents.after(now, bad_of(now, self._brokers, self._severity))
         try:
@@ -173,7 +175,8 @@ class Recorder:
     def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
         if self._known is None or self._days.begins_file(now.at_ms):
             self._known = Known()
-        return [*self._known.lines(now, self._terms, self._log.unread), *changes]
+        unread = None if self._log.unread is None else self._log.unread.message
+        return [*self._known.lines(now, self._terms, unread), *changes]
 
     def _store(self, lines: Sequence[Line], *, full: bool = False) -> None:
         """Store lines; a file begins with what is known, and so does a run of the recorder.
@@ -195,8 +198,9 @@ class Recorder:
         self._begun = True
 
     def _full(self, error: StorageError) -> None:
-        self._disk = error.message
-        self._say("disk", f"{error.message}: nothing is recorded until that works again")
+        if self._disk is None:
+            self._disk = error.message
+            self._say("disk", f"{error.message}: nothing is recorded until that works again")
         self.state = self._state()
 
     def _say(self, what: str, text: str | None) -> None:

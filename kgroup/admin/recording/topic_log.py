@@ -16,9 +16,6 @@ from kgroup.history.sources.topics import Recording
 
 _AGAIN_S = 30.0
 """How often to try a topic that may not be read."""
-_FORBIDDEN = frozenset(
-    {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID}
-)
 
 
 class TopicLog:
@@ -35,7 +32,7 @@ class TopicLog:
         self._known: dict[str, int] = {}
         self._again_s = 0.0
         self._ids: set[bytes] = set()
-        self.unread: str | None = None
+        self.unread: KgroupError | None = None
         self.failures: dict[str, str] = {}
         self.read_ms: int | None = None
 
@@ -59,7 +56,7 @@ class TopicLog:
             self._recording = None  # what is on the disk says where to go on
             raise
         except KgroupError as error:
-            self.unread, self._again_s = error.message, clock() + _pause_s(error)
+            self.unread, self._again_s = error, clock() + _pause_s(error)
             return
         self._drain()
         self.failures = {name: error.message for name, error in self._recording.failures.items()}
@@ -132,13 +129,12 @@ class TopicLog:
         capture.parts[number] = PartitionCapture.resume(self._folder / name)
         self._known.pop(name, None)
 
-    def _forbidden(self) -> str | None:
-        """Return why no partition may be read; None if one may."""
+    def _forbidden(self) -> KgroupError | None:
+        """Return why the topic may not be read; None if it may. Empty partitions are not asked."""
         assert self._recording is not None
-        offsets = self._recording.captures[0]
-        codes = [error.code for error in offsets.failures.values() if isinstance(error, BrokerRefused)]
-        if len(codes) == len(offsets.parts) and _FORBIDDEN.issuperset(codes):
-            return next(iter(offsets.failures.values())).message
+        for error in self._recording.captures[0].failures.values():
+            if isinstance(error, BrokerRefused) and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                return error
         return None
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
@@ -16,8 +17,9 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
+from kgroup.cli.output.wording import of_seen
 from kgroup.cli.views.checkups import left_out_of
-from kgroup.domain import Document
+from kgroup.domain import OFFSETS_TOPIC, Document
 from kgroup.durations import duration_ms, iso, parse_duration
 from kgroup.errors import ConfigError
 from kgroup.extras import require_extra
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from kgroup.admin.models import ItemError
     from kgroup.admin.recording.lines import Incident
     from kgroup.admin.recording.look import Find
-    from kgroup.admin.recording.recorder import Recorder
+    from kgroup.admin.recording.recorder import Recorder, State
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15})\s*(|kB|MB|GB|TB)")
@@ -125,7 +127,19 @@ def command(
         env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
         with _stopped_by_sigterm(stop):
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
-    return ExitCode.OK
+    return ExitCode.OK if stop.is_set() else _seen_at_the_end(recorder.state)
+
+
+def _seen_at_the_end(state: "State") -> ExitCode:
+    """Return the exit code for what the last look, and the last poll of the log, could not see."""
+    from kgroup.admin.recording.look import ABSENT
+
+    looked = state.looked
+    dark = [] if state.unread is None else [item_error(OFFSETS_TOPIC, state.unread)]
+    if looked is not None:
+        dark += [*looked.unseen, *([looked.failed] if looked.failed else [])]
+        dark += [error for error in looked.errors.values() if error.code != ABSENT]
+    return of_seen(ExitCode.OK if looked is not None and state.disk is None else ExitCode.PARTIAL, dark)
 
 
 def _bytes(text: str) -> int:
