@@ -26,11 +26,12 @@ from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.recording.days import files_of, read
-from kgroup.admin.recording.lines import Ends, Incident, Looked, Members
+from kgroup.admin.recording.lines import Ended, Ends, Incident, Looked, Members
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
 from kgroup.admin.topics import create_topic
+from kgroup.cli.commands import record
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
@@ -145,7 +146,9 @@ def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup)
     service.now_ms += 60_000
     service.begin()
     second = service.step()
-    told = {moment: then(kgroup, service, moment, "web") for moment in (first - 1, first, first + 1_000, second)}
+    told = {
+        moment: then(kgroup, service, moment, "web") for moment in (first - 1, first, first + 1_000, second)
+    }
     assert [ran.code for ran in told.values()] == [5, 0, 5, 0]
     assert "it ended at" in told[first + 1_000].err and told[first + 1_000].document["data"]["groups"] == []
     text = kgroup("doctor", "web", "--at", str(first), "--files", str(service.folder)).out
@@ -367,38 +370,50 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_a_service_that_is_killed_posts_each_change_once(service: Service, tmp_path: Path) -> None:
-    folder, bootstrap = service.folder, service.client.bootstrap
-    with closing(Receiver()) as receiver:
-        receiver.closed = True
-        more = ("--notify", receiver.url, "--metrics", "0")
-        service.client.classic_group("web", "orders", {"i-0": [0]})
-        first = Process(bootstrap, folder, tmp_path, *more)
-        until(lambda: receiver.refused)
-        address = next(line for line in first.told if line.startswith("metrics: ")).split()[1].rstrip(",")
-        with urlopen(address) as answer:
-            assert b'kgroup_group_verdict{group="web",verdict="sick"} 1.0' in answer.read()
-        with urlopen(address.replace("/metrics", "/healthz")) as answer:
-            assert answer.read() == b"ok\n"
-        first.end(signal.SIGKILL)
-        receiver.closed = False
-        second = Process(bootstrap, folder, tmp_path, *more)
-        until(lambda: receiver.taken)
-        assert second.end() == ExitCode.OK
-        looks = len(service.lines(Looked))
-        third = Process(bootstrap, folder, tmp_path, *more)
-        until(lambda: len(service.lines(Looked)) > looks)
-        assert third.end() == ExitCode.OK
-        ((id_, body),) = receiver.taken
-    assert body["event"] == "incident_opened" and body["groups"] == ["web"] and id_ == f"inc_{body['id']}-1"
-
-
-def test_two_recorders_do_not_share_a_folder(service: Service, kgroup: Kgroup, tmp_path: Path) -> None:
-    running = Process(service.client.bootstrap, service.folder, tmp_path)
+def test_a_service_shows_its_state_keeps_others_out_and_ends_cleanly(
+    service: Service, kgroup: Kgroup, tmp_path: Path
+) -> None:
+    service.client.classic_group("web", "orders", {"i-0": [0]})
+    running = Process(service.client.bootstrap, service.folder, tmp_path, "--metrics", "0")
     until(lambda: service.lines(Looked))
     ran = kgroup("record", str(service.folder), "-b", service.client.bootstrap)
     assert ran.code == ExitCode.FAILED and "another kgroup record writes into" in ran.err
-    assert running.end() == ExitCode.OK
+    address = next(line for line in running.told if line.startswith("metrics: ")).split()[1].rstrip(",")
+    until(lambda: b'kgroup_group_verdict{group="web",verdict="sick"} 1.0' in got(address))
+    assert got(address.replace("/metrics", "/healthz")) == b"ok\n"
+    assert running.end() == ExitCode.OK and service.lines(Ended)
+
+
+def got(address: str) -> bytes:
+    with urlopen(address) as answer:
+        found: bytes = answer.read()
+    return found
+
+
+def test_each_change_is_posted_once_whatever_ends_between(
+    service: Service, kgroup: Kgroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder ends after an incident is stored and before it is posted, and while nobody takes posts."""
+    monkeypatch.setattr(record, "CLOSING_S", 0.2)
+    with closing(Receiver()) as receiver:
+
+        def run() -> None:
+            more = ("--stop-after", "10ms", "--patience", "0s", "--notify", receiver.url)
+            kgroup("record", str(service.folder), "-b", service.client.bootstrap, *more)
+
+        run()
+        service.client.classic_group("web", "orders", {"i-0": [0]})
+        service.begin()
+        service.step()
+        service.step()
+        receiver.closed = True
+        until(lambda: (run(), receiver.refused)[1])
+        assert receiver.taken == []
+        receiver.closed = False
+        until(lambda: (run(), receiver.taken)[1])
+        run()
+        ((id_, body),) = receiver.taken
+    assert body["event"] == "incident_opened" and body["groups"] == ["web"] and id_ == f"inc_{body['id']}-1"
 
 
 def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgroup) -> None:
