@@ -377,7 +377,7 @@ def test_a_service_shows_its_state_keeps_others_out_and_ends_cleanly(
     running = Process(service.client.bootstrap, service.folder, tmp_path, "--metrics", "0")
     until(lambda: service.lines(Looked))
     ran = kgroup("record", str(service.folder), "-b", service.client.bootstrap)
-    assert ran.code == ExitCode.FAILED and "another kgroup record writes into" in ran.err
+    assert ran.code == ExitCode.FAILED and "another recorder does" in ran.err
     address = next(line for line in running.told if line.startswith("metrics: ")).split()[1].rstrip(",")
     until(lambda: b'kgroup_group_verdict{group="web",verdict="sick"} 1.0' in got(address))
     assert got(address.replace("/metrics", "/healthz")) == b"ok\n"
@@ -430,6 +430,7 @@ def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgro
         ran = kgroup("record", str(tmp_path / "r"), "--stop-after", "1s", "--patience", "0s", *at)
         assert ran.code == ExitCode.NOT_AUTHORISED
         assert "__consumer_offsets is not recorded: " in ran.err and "lacks Read" in ran.err
+        assert "error: " in ran.err
         answer = kgroup("doctor", "--all-groups", "--at", "0s", "--files", str(tmp_path / "r"), "-o", "json")
         assert answer.code == ExitCode.PARTIAL
         moment = str(answer.document["data"]["recorded"]["seen_ms"] or 0)

@@ -94,16 +94,16 @@ class Recorder:
 
     def run(self, stop: threading.Event, ends_s: float = float("inf")) -> None:
         """Record until `stop` is set, or until a moment of the cluster's clock."""
-        clock = self._cluster.retry.clock
+        clock, sleep = self._cluster.retry.clock, self._cluster.retry.sleep
         look_s = clock()
-        with self._polling_while_looking():
-            while not stop.is_set() and clock() < ends_s:
-                self.poll()
-                if clock() >= look_s:
-                    look_s = max(look_s + self._terms.interval_ms / 1000, clock())
-                    self.look()
-                    self.tidy()
-                stop.wait(max(0.0, min(self._limits.every_s, look_s - clock(), ends_s - clock())))
+        while not stop.is_set() and clock() < ends_s:
+            self.poll()
+            if clock() >= look_s:
+                look_s = max(look_s + self._terms.interval_ms / 1000, clock())
+                self.look()
+                self.tidy()
+            if not stop.is_set():
+                sleep(max(0.0, min(self._limits.every_s, look_s - clock(), ends_s - clock())))
         self.end()
 
     def poll(self) -> None:
@@ -122,7 +122,9 @@ class Recorder:
             unread = self._log.unread
             self._say("log", None if unread is None else f"{OFFSETS_TOPIC} is not recorded: {unread.message}")
             if unread is None:
-                for name in self._said.keys() - self._log.failures.keys() - {"log", "disk", "cluster"}:
+                for name in (
+                    self._said.keys() - self._log.failures.keys() - {"log", "disk", "cluster", "unseen"}
+                ):
                     self._say(name, None)
                 for name, why in self._log.failures.items():
                     self._say(name, f"{name} was not read: {why}")
@@ -145,6 +147,7 @@ class Recorder:
         self._count(now)
         self._incidents, self._looked = incidents, replace(now, facts={})
         self._say("disk", None)
+        self._say("unseen", "; ".join(f"not all groups are seen: {each.message}" for each in now.unseen))
         self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
         self._disk = None
         self.state = self._state()
@@ -241,27 +244,6 @@ class Recorder:
             self._rebalances[name] = count, max([newest, *done])
         self._rebalances = {name: at for name, at in self._rebalances.items() if name in now.facts}
 
-    @contextmanager
-    def _polling_while_looking(self) -> Iterator[None]:
-        """Record the log also while a look waits for a rebalance to go on."""
-        retry = self._cluster.retry
-        sleep, clock = retry.sleep, retry.clock
-        polled_s = clock()
-
-        def patient(seconds: float) -> None:
-            nonlocal polled_s
-            until = clock() + seconds
-            if clock() - polled_s >= self._limits.every_s:
-                polled_s = clock()
-                self.poll()
-            sleep(max(0.0, until - clock()))
-
-        self._cluster.retry = replace(retry, sleep=patient)
-        try:
-            yield
-        finally:
-            self._cluster.retry = retry
-
 
 def resumed(folder: Path) -> tuple[Incidents, int]:
     """Return the incidents that a recording leaves open, and the time of its last line."""
@@ -296,7 +278,8 @@ def alone(folder: Path) -> Iterator[None]:
                 lock(file.fileno())
             except BlockingIOError:
                 raise StorageError(
-                    f"another kgroup record writes into {folder}", hint="give each a folder of its own"
+                    f"{folder} cannot be recorded into: another recorder does",
+                    hint="give each a folder of its own",
                 ) from None
             yield
     except OSError as error:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import notify_secret
@@ -17,6 +18,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
 from kgroup.cli.views.checkups import left_out_of
 from kgroup.domain import OFFSETS_TOPIC, Document
@@ -29,7 +31,6 @@ from kgroup.text_files import read_text
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import ClusterView
-    from kgroup.admin.models import ItemError
     from kgroup.admin.recording.lines import Incident
     from kgroup.admin.recording.look import Find
     from kgroup.admin.recording.recorder import Recorder, State
@@ -46,7 +47,7 @@ SETTLED = "notified"
         ("kgroup record ./recording -b broker:9092", "record until Ctrl-C or SIGTERM; run again to continue"),
         ("kgroup record ./recording --keep 30d --max-size 50GB", "and no more than that"),
         (
-            "kgroup record ./recording --notify https://hooks.local/kafka --notify-format slack",
+            "kgroup record ./recording --notify https://hooks.local/a --notify-format slack",
             "and post incidents",
         ),
         ("kgroup record ./recording --metrics 9405", "and serve 127.0.0.1:9405/metrics and /healthz"),
@@ -127,11 +128,11 @@ def command(
         env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
         with _stopped_by_sigterm(stop):
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
-    return ExitCode.OK if stop.is_set() else _seen_at_the_end(recorder.state)
+    return ExitCode.OK if stop.is_set() else _seen_at_the_end(env, recorder.state)
 
 
-def _seen_at_the_end(state: "State") -> ExitCode:
-    """Return the exit code for what the last look, and the last poll of the log, could not see."""
+def _seen_at_the_end(env: Env, state: "State") -> ExitCode:
+    """Report what the last look, and the last poll of the log, could not see; return the exit code."""
     from kgroup.admin.recording.look import ABSENT
 
     looked = state.looked
@@ -139,7 +140,10 @@ def _seen_at_the_end(state: "State") -> ExitCode:
     if looked is not None:
         dark += [*looked.unseen, *([looked.failed] if looked.failed else [])]
         dark += [error for error in looked.errors.values() if error.code != ABSENT]
-    return of_seen(ExitCode.OK if looked is not None and state.disk is None else ExitCode.PARTIAL, dark)
+    if state.disk is not None:
+        dark.append(ItemError("", "FAILED", state.disk))
+    code = of_seen(ExitCode.OK if looked is not None else ExitCode.PARTIAL, dark)
+    return show(env, Result({}, errors=dark, exit_code=code))
 
 
 def _bytes(text: str) -> int:
@@ -153,7 +157,7 @@ def _find(patterns: Sequence[str]) -> "Find":
     """Return what lists the groups to look at: a pattern may match none for now."""
     from kgroup.admin.read.listing import list_groups
 
-    def find(cluster: "ClusterView") -> "tuple[list[str], tuple[ItemError, ...]]":
+    def find(cluster: "ClusterView") -> tuple[list[str], tuple[ItemError, ...]]:
         if patterns and not any(map(is_glob, patterns)):
             return list(patterns), ()
         listing = list_groups(cluster)
