@@ -24,9 +24,10 @@ from kgroup import connect as kgroup_connect
 from kgroup.admin.change.committing import store
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ItemError
 from kgroup.admin.read.listing import list_groups
-from kgroup.admin.recording.days import files_of, read
-from kgroup.admin.recording.lines import Ended, Ends, Incident, Looked, Members
+from kgroup.admin.recording.days import Days, files_of, read
+from kgroup.admin.recording.lines import Began, Ended, Ends, Incident, Judged, Looked, Members
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
@@ -155,6 +156,18 @@ def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup)
     assert "seen every 10 s, and what began and ended between two looks is unknown" in " ".join(text.split())
     assert then(kgroup, service, second, "never").code == ExitCode.NOT_FOUND
     assert then(kgroup, service, second, "no-*", "web").code == ExitCode.PARTIAL
+
+
+def test_groups_that_were_hidden_make_an_answer_partial(kgroup: Kgroup, tmp_path: Path) -> None:
+    hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 does not answer")
+    judged = Judged(1000, "g", "classic", "Stable", (), (), ())
+    lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 10_000, False, (hidden,))]
+    Days(tmp_path).append(lines, 1000)
+    codes = [
+        kgroup("doctor", name, "--at", "1970-01-01T00:00:02", "--files", str(tmp_path)).code
+        for name in ("g", "--all-groups", "g*", "other")
+    ]
+    assert codes == [ExitCode.OK, ExitCode.PARTIAL, ExitCode.PARTIAL, ExitCode.PARTIAL]
 
 
 def test_what_the_log_has_not_is_recorded_when_it_changes(service: Service) -> None:

@@ -35,8 +35,11 @@ def examine(env: Env, groups: Sequence[str], files: Sequence[str], moment: str, 
     errors += [not_found(found, name) for name in names if not isinstance(found.judged.get(name), Judged)]
     checkups = tuple(line.checkup for line in judged)
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
-    hidden = found.looked.unseen if found.looked is not None and not all(groups) else ()
-    examined = Examined(checkups, tuple(errors))
+    many = not groups or any(map(is_glob, groups))
+    hidden = found.looked.unseen if found.looked is not None and many else ()
+    code = code_of(Examined(checkups, tuple(errors)), hidden)
+    if any(error.code == "NOT_SEEN" for error in errors):
+        code = ExitCode.PARTIAL
     return show(
         env,
         Result(
@@ -45,7 +48,7 @@ def examine(env: Env, groups: Sequence[str], files: Sequence[str], moment: str, 
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
             errors=[*errors, *hidden, *unseen_of(checkups)],
-            exit_code=ExitCode.BAD_VERDICT if sick else code_of(examined, hidden),
+            exit_code=ExitCode.BAD_VERDICT if sick else code,
             main=table_of(checkups),
         ),
     )
