@@ -17,14 +17,14 @@ BLOCK = 1 << 16
 
 
 class Days:
-    """The observations in a folder, to add to. A torn last line is cut off: it was never acknowledged."""
+    """The observations in a folder, to add to. The next line replaces a torn one: it was not acknowledged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / OBSERVED
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.path = next(reversed(files_of(folder)), None)
-            self._size = 0 if self.path is None else _cut(self.path)
+            self._size = 0 if self.path is None else _whole(self.path)
         except OSError as error:
             raise StorageError(f"cannot record into {error.filename or folder}: {error.strerror}") from None
 
@@ -58,20 +58,18 @@ def files_of(folder: Path) -> list[Path]:
     return sorted((folder / OBSERVED).glob("????-??-??.ndjson"))
 
 
-def _cut(path: Path) -> int:
-    """Cut off what follows the last whole line; return the size that is left."""
-    with path.open("rb+") as file:
+def _whole(path: Path) -> int:
+    """Return the size up to the end of the last whole line."""
+    with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         while end:
             begin = max(end - BLOCK, 0)
             file.seek(begin)
             at = file.read(end - begin).rfind(b"\n")
             if at >= 0:
-                end = begin + at + 1
-                break
+                return begin + at + 1
             end = begin
-        file.truncate(end)
-    return end
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,8 @@ class Recorder:
         """Record what has arrived in the log."""
         try:
             self._log.poll()
-            gaps = self._log.gaps(self._now_ms())
+            gaps = self._log.gaps()
+            self._now_ms()
             if gaps:
                 self._store(gaps)
                 self._gaps += len(gaps)

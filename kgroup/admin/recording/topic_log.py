@@ -64,10 +64,10 @@ class TopicLog:
         if not self.failures:
             self.read_ms = began_ms
 
-    def gaps(self, now_ms: int) -> list[Gap]:
+    def gaps(self) -> list[Gap]:
         """Return the gaps noticed since the last call."""
         found, self._gaps = self._gaps, []
-        return [Gap(now_ms, gap.topic, gap.partition, gap.first, gap.last, gap.why) for gap in found]
+        return found
 
     def refresh(self) -> None:
         """Look up partitions and leaders again, and whether the topic is still the one that is recorded."""
@@ -108,7 +108,7 @@ class TopicLog:
                 name = f"{topic}-{number}"
                 for first, last in part.gaps[self._known.get(name, 0) :]:
                     why = "the broker no longer had them when they were requested"
-                    self._gaps.append(Gap(0, topic, number, first, last, why))
+                    self._gaps.append(Gap(self._cluster.now_ms(), topic, number, first, last, why))
                 self._known[name] = len(part.gaps)
                 if isinstance(part.failure, OtherLog):
                     self._set_aside(capture, number, part.failure.message)
@@ -125,7 +125,7 @@ class TopicLog:
         except OSError as error:
             raise StorageError(f"cannot set {name} aside: {error.strerror}") from None
         text = f"{why}; the log before is in {aside.name}"
-        self._gaps.append(Gap(0, capture.topic.name, number, part.next_offset, -1, text))
+        self._gaps.append(Gap(self._cluster.now_ms(), capture.topic.name, number, part.next_offset, -1, text))
         capture.parts[number] = PartitionCapture.resume(self._folder / name)
         self._known.pop(name, None)
 

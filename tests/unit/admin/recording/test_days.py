@@ -78,14 +78,14 @@ def test_wherever_a_write_was_cut_the_lines_before_are_kept(tmp_path: Path) -> N
         assert list(read(days.path)) == [*EVERY[:count], Ended(NOW + 1)], size
 
 
-def test_a_long_torn_line_is_cut_at_the_line_before(tmp_path: Path) -> None:
+def test_a_long_torn_line_is_replaced(tmp_path: Path) -> None:
     days = Days(tmp_path)
     days.append([Ended(NOW)], NOW)
     assert days.path is not None
     with days.path.open("ab") as file:
         file.write(b"x" * 200_000)
-    Days(tmp_path)
-    assert list(read(days.path)) == [Ended(NOW)]
+    Days(tmp_path).append([Ended(NOW + 1)], NOW + 1)
+    assert list(read(days.path)) == [Ended(NOW), Ended(NOW + 1)]
 
 
 def test_a_day_has_a_file_and_a_clock_that_goes_back_opens_none_again(tmp_path: Path) -> None:
