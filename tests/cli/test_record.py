@@ -252,6 +252,8 @@ def test_a_full_disk_is_waited_for(service: Service, kgroup: Kgroup, monkeypatch
 def test_a_deleted_topic_is_one_incident_and_closes(service: Service) -> None:
     for name in ("a", "b", "c"):
         service.client.commit(name, "pay", {0: 0})
+    # It subscribes to a topic that never existed: another cause.
+    service.client.classic_group("d", "nowhere", {"i-0": []})
     service.step()
     service.drop_topic("pay")
     for _ in range(3):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kgroup.admin.codes import CODES, ERROR, INFO, WARN
+from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN
@@ -36,6 +37,8 @@ DOWN = frozenset(
 _OF_TOPICS = frozenset({"KG302", "KG303", "KG313", "KG319"})
 _OF_TRANSACTIONS = frozenset({"KG309", "KG311"})
 _OF_SILENCE = frozenset({"KG310"})
+_PASSING = frozenset({"KG101", "KG102", "KG103", "KG306"})
+"""Warnings that every deployment brings; what lasts of them becomes an error."""
 _OF_MEMBERSHIP = frozenset({"KG101", "KG102", "KG104", "KG110", "KG111", "KG112", "KG119", "KG310"})
 """Findings that a rebalance may explain; of no other does a record say who did it."""
 
@@ -72,7 +75,8 @@ def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str) -> Itera
     own = f"group {name}"
     for found in checkup.findings:
         topics = _topics(facts) if found.code in _OF_TOPICS else []
-        counts = found.severity == ERROR or (found.severity == WARN and severity == WARN)
+        warned = severity == WARN == found.severity and found.code not in _PASSING
+        counts = found.severity == ERROR or warned
         if not counts and not (topics and found.severity != INFO):
             continue
         evidence = (*found.evidence[:SHOWN], *(() if found.hint is None else (f"next: {found.hint}",)))
@@ -111,7 +115,8 @@ def _topics(facts: Facts) -> list[str]:
         if row.gone or (row.status is not None and row.status.name in statuses)
     }
     held = {place.topic for places in facts.gone.values() for place in places}
-    return sorted(rows | held | facts.gone_topics)
+    lost = {place.topic for event in facts.recent if event.kind in REMOVED for place in event.partitions}
+    return sorted(rows | held | (lost & facts.gone_topics))
 
 
 def _transactions(facts: Facts) -> list[str]:
