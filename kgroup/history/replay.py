@@ -44,10 +44,12 @@ class Coverage:
     failure: KgroupError | None = None
     """Why what follows `last_offset`, or the whole partition, was not read."""
     topic: str = OFFSETS_TOPIC
+    gaps: tuple[str, ...] = ()
+    """What the recorder of a copy knows to be missing, and why."""
 
     @property
     def from_the_start(self) -> bool:
-        return self.complete_from == 0 and not self.bad and self.failure is None
+        return self.complete_from == 0 and not self.bad and not self.gaps and self.failure is None
 
 
 Counts = Decoder | Seen

@@ -118,6 +118,11 @@ ROWS = {
     "offsets-topic stats": Row(("offsets-topic", "stats"), None),
     "offsets-topic top": Row(("offsets-topic", "top"), None),
     "capture": Row(("capture", "--out", "captured", "--once"), None, lacking=(PARTIAL, RIGHTS)),
+    "record": Row(
+        ("record", "captured", "--group", LIVE, "--stop-after", "1s", "--patience", "0s"),
+        LIVE,
+        lacking=(PARTIAL, RIGHTS),
+    ),
     "cluster status": Row(("cluster", "status"), None),
     "cluster topics": Row(("cluster", "topics"), None),
     "cluster create-topic": Row(("cluster", "create-topic", MADE), None, MADE),

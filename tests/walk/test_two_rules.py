@@ -149,6 +149,7 @@ NOT_WALKED = {
         f"cluster acl {name}" for name in ("add", "list", "remove")
     },
     "asks nothing about groups": {"regex check", "cluster create-topic", "serve", "demo", "member run"},
+    "stores what doctor says, and ends with what it could not see": {"record"},
     "reads the log, not what brokers list": {"blame", "capture"}
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")},

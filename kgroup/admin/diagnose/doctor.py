@@ -4,7 +4,7 @@ The verdict is healthy only when every poll succeeded and found no error. A fail
 that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kgroup.admin.codes import ERROR, INFO, WARN
@@ -78,12 +78,15 @@ def examine_all(
     now_ms: int | None = None,
     left_out: Iterable[str] = (),
     patience_s: float = PATIENCE_S,
+    past: Past | None = None,
+    seen: Callable[[Facts], None] = lambda facts: None,
 ) -> Examined:
     """Return a check-up of all these groups together: each offsets partition is read once.
 
     `window_ms` is how far back history counts. `left_out` are the LOOKS to exclude. A group that is seen
     rebalancing, or with offsets held open, is polled again for up to `patience_s`, and so is a share group
-    whose records wait for its members.
+    whose records wait for its members. `past` is a history that goes on from one check-up to the next, and
+    `seen` gets each group's facts, whose rows are not kept.
     """
     wanted = list(dict.fromkeys(group_ids))
     now_ms = cluster.now_ms() if now_ms is None else now_ms
@@ -91,7 +94,7 @@ def examine_all(
     done: dict[str, Checkup] = {}
     waiting: list[Facts] = []
     errors: list[ItemError] = []
-    with Past(cluster, wanted) as past:
+    with past or Past(cluster, wanted) as past:
         ordered = wanted if HISTORY in without else past.in_order()
         described_groups = describe_each(cluster, ordered, expected=SETTINGS not in without, now_ms=now_ms)
         for described in described_groups:
@@ -108,9 +111,9 @@ def examine_all(
             _measure(cluster, facts)
             settled = [each for each in facts if not each.unsettled and not undelivered(each)]
             waiting += [each for each in facts if each.unsettled or undelivered(each)]
-            done |= _settled(cluster, settled, patience_s)
+            done |= _settled(cluster, settled, patience_s, seen)
             del described, facts, settled  # not kept while the next round is requested
-    done |= _settled(cluster, waiting, patience_s)
+    done |= _settled(cluster, waiting, patience_s, seen)
     place = {group: number for number, group in enumerate(wanted)}
     return Examined(
         tuple(done[group] for group in wanted if group in done),
@@ -127,12 +130,15 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.clock = clock
 
 
-def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:
+def _settled(
+    cluster: ClusterView, facts: Sequence[Facts], patience_s: float, seen: Callable[[Facts], None]
+) -> dict[str, Checkup]:
     look_at_deliveries(cluster, facts, patience_s)
     judge_shares(facts)
     settle(cluster, facts, patience_s)
     done = {}
     for each in facts:
+        seen(each)
         group = each.group
         found = sorted(diagnoses(each), key=lambda finding: (_RANK[finding.severity], finding.code))
         # The check-up names the group with each.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import DeliveryLog
@@ -11,6 +11,7 @@ from kgroup.domain import TopicPartition, count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
+    from kgroup.history.fold.folding import Fold
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
     from kgroup.history.sources.live import LiveTopic
@@ -41,7 +42,7 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
 
-    by_group = {group: Recorded() for group in group_ids}
+    by_group: dict[str, list[Event]] = {group: [] for group in group_ids}
     # Searching every batch for each name pays for a few names; for many, all is decoded.
     few = len(by_group) <= FEW
     story = replay(
@@ -52,13 +53,21 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
     )
     for event in story.events:
         if event.group in by_group:
-            by_group[event.group].events.append(event)
+            by_group[event.group].append(event)
+    return recorded_by(topic, story.folds[number], by_group, len(story.bad))
+
+
+def recorded_by(
+    topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], bad: int
+) -> dict[str, Recorded]:
+    """Return the records of these groups in one partition by its fold, which may go on, and their events."""
+    by_group = {group: Recorded(those) for group, those in events.items()}
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
-    fold = story.folds[number]
     states = fold.states  # rebuilt on each access
     for group, recorded in by_group.items():
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):
+            state = replace(state)
             recorded.state = state
             recorded.committed_ms = {
                 place: state.offsets[place].commit_timestamp_ms
@@ -75,9 +84,9 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
                 if any(at.topic_id) and ids.get(place.topic, at.topic_id) != at.topic_id
             )
             state.offsets = {}
-        if story.bad:
-            damaged = count_of(len(story.bad), "damaged range")
-            recorded.damaged = f"{damaged} of __consumer_offsets-{number} could not be read"
+        if bad:
+            damaged = count_of(bad, "damaged range")
+            recorded.damaged = f"{damaged} of __consumer_offsets-{fold.log_partition} could not be read"
     return by_group
 
 

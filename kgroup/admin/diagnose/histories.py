@@ -117,11 +117,13 @@ class Past:
         number = offsets_partition_of(group, len(topic.partitions))
         if number not in self._read:
             try:
-                if self._ahead is not None:
-                    self._known |= self._ahead.look_into(number)
-                else:
-                    self._known |= look_into(topic, number, self._by_partition[number])
+                self._known |= self._look_into(topic, number)
                 self._read[number] = None
             except KgroupError as error:
                 self._read[number] = error
         return self._read[number]
+
+    def _look_into(self, topic: LiveTopic, number: int) -> dict[str, Recorded]:
+        if self._ahead is not None:
+            return self._ahead.look_into(number)
+        return look_into(topic, number, self._by_partition[number])

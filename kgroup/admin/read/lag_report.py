@@ -155,7 +155,12 @@ def measure_each(
 ) -> Iterator[LagReport]:
     """Yield the same without rates, in rounds: for more groups than memory should hold."""
     for description in describe_each(cluster, group_ids, expected=False, topologies=False):
-        yield report_of(description, {}, None, _ages(cluster, description.groups) if times else None)
+        yield in_time(cluster, description) if times else report_of(description, {}, None)
+
+
+def in_time(cluster: ClusterView, description: Description) -> LagReport:
+    """Return the lag of groups described, in records and in time."""
+    return report_of(description, {}, None, _ages(cluster, description.groups))
 
 
 def report_of(

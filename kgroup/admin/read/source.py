@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
@@ -63,6 +63,8 @@ class Source:
     """Logs of `__share_group_state` among files; those of a cluster are opened on demand."""
     state_failure: KgroupError | None = None
     """Why that topic of a cluster could not be opened."""
+    gaps: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
+    """What the recorder of the files knows to be missing, by topic and partition."""
 
     def replay(
         self,
@@ -94,6 +96,7 @@ class Source:
                 jobs=min(_MAX_JOBS, cores) if selection.collapse else 1,
             )
         self.check()
+        story.coverage = list(map(self._with_gaps, story.coverage))
         if self.state or (story.shared and self.admin is not None):
             logs = self.state_logs()
             if (error := self.state_failure) is not None:
@@ -109,7 +112,12 @@ class Source:
                 runs=selection.collapse,
                 at=at,
             )
+            story.state_coverage = list(map(self._with_gaps, story.state_coverage))
         return story
+
+    def _with_gaps(self, covered: Coverage) -> Coverage:
+        gaps = self.gaps.get((covered.topic, covered.partition), ())
+        return replace(covered, gaps=tuple(gaps)) if gaps else covered
 
     def state_logs(self) -> list[OffsetsLog]:
         """Return the logs of `__share_group_state`; those of a cluster are opened now.

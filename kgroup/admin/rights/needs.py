@@ -141,6 +141,7 @@ COMMANDS: dict[str, Needs] = {
     "offsets-topic stats": _of(_LOG),
     "offsets-topic top": _of(_LOG),
     "capture": _of(_LOG, _DELIVERIES),
+    "record": _of(*_CHECKUP.needs, _EVERY_GROUP, note=_HIDES_GROUPS),
     "pipeline run": _of(_LOG, _DELIVERIES),
     "cluster status": _of(_EVERY_TOPIC),
     "cluster topics": _of(_EVERY_TOPIC),

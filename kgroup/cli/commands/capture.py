@@ -11,17 +11,15 @@ from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import STOP_AFTER, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
-from kgroup.domain import SHARE_STATE_TOPIC, count_of
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
+from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
-    from kgroup.history.sources.capture import Capture, Keeper, PartitionCapture
-    from kgroup.protocol.transport import Transport
+    from kgroup.history.sources.capture import Keeper
+    from kgroup.history.sources.topics import Recording
 
-_LOOK_S = 30.0
-"""How often to look for a topic that does not exist yet."""
 _REPORT_S = 10.0
 """How often progress is reported; with --verbose after each poll that found something."""
 
@@ -53,6 +51,8 @@ def command(
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
+    from kgroup.history.sources.topics import Recording
+
     pause, often = max(0.05, parse_duration(every, "--every")), parse_duration(upload_every, "--upload-every")
     keeper = _keeper(env, out, storage_option)
     if once and stop_after is not None:
@@ -94,71 +94,12 @@ def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
     return Uploads(place, chosen)
 
 
-class Recording:
-    """The topics of a capture: `__consumer_offsets`, and `__share_group_state` once it exists."""
-
-    def __init__(self, transport: "Transport", timeout_s: float, keeper: "Path | Keeper") -> None:
-        from kgroup.history.sources.capture import Capture
-        from kgroup.history.sources.live import LiveTopic
-
-        self._transport, self._timeout_s, self._keeper = transport, timeout_s, keeper
-        self._offsets = Capture(LiveTopic(transport, timeout_s), keeper)
-        self._state: Capture | None = None
-        self._unseen: KgroupError | None = None
-        self._look_s = time.monotonic()
-        self._look()
-
-    def _look(self) -> None:
-        """Begin to record the state of share groups, if it exists; a failure to see it is kept."""
-        from kgroup.history.sources.capture import Capture
-        from kgroup.history.sources.live import LiveTopic
-
-        self._look_s, self._unseen = time.monotonic() + _LOOK_S, None
-        try:
-            topic = LiveTopic(self._transport, self._timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
-        except KgroupError as error:
-            if not (isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                self._unseen = error
-            return
-        self._state = Capture(topic, self._keeper)
-
-    def poll(self) -> None:
-        """Record all that there is now."""
-        if self._state is None and time.monotonic() >= self._look_s:
-            self._look()
-        for capture in self._captures:
-            capture.poll()
-
-    def flush(self) -> None:
-        """Store all that is buffered."""
-        for capture in self._captures:
-            capture.flush()
-
-    @property
-    def _captures(self) -> "list[Capture]":
-        return [self._offsets] if self._state is None else [self._offsets, self._state]
-
-    @property
-    def parts(self) -> "dict[str, PartitionCapture]":
-        """The recorded partitions, by name."""
-        return {self._name(c, number): part for c in self._captures for number, part in c.parts.items()}
-
-    @property
-    def failures(self) -> dict[str, KgroupError]:
-        """Partitions not read to their end by the last poll, and why, by name."""
-        found = {self._name(c, number): why for c in self._captures for number, why in c.failures.items()}
-        return found if self._unseen is None else {**found, SHARE_STATE_TOPIC: self._unseen}
-
-    def _name(self, capture: "Capture", number: int) -> str:
-        return f"partition {number}" if capture is self._offsets else f"{SHARE_STATE_TOPIC}-{number}"
-
-
 @dataclass
 class Reporter:
     """Progress reports on stderr: gaps and failures at once, progress at intervals."""
 
     env: Env
-    recording: Recording
+    recording: "Recording"
     reported: set[tuple[str, int, int]] = field(default_factory=set)
     unread: dict[str, str] = field(default_factory=dict)
     batches: int = 0

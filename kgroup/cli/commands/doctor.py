@@ -1,6 +1,5 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
@@ -10,8 +9,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.views.checkups import LOOKS, blocks, code_of, document_of, unseen_of
+from kgroup.cli.views.checkups import LOOKS, blocks, code_of, document_of, left_out_of, table_of, unseen_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
@@ -26,6 +24,10 @@ from kgroup.errors import ConfigError
             "kgroup doctor orders --without history,settings",
             "with the right to see the group and its topics only",
         ),
+        (
+            "kgroup doctor orders --at 03:00 --files ./recording",
+            "as it was at 03:00 UTC, by kgroup record",
+        ),
         ("kgroup doctor --kafka 5", "what in the cluster stands against Kafka 5.0"),
         ("kgroup doctor orders --rights", "which commands this login can use on the group"),
         ("kgroup doctor orders --rights --for reset-offsets", "and the ACLs to ask for, as kafka-acls lines"),
@@ -35,6 +37,15 @@ def command(
     env: Env,
     group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
     all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
+    at: Annotated[
+        str | None,
+        option(
+            "--at TIME", "As kgroup record had seen it at that time, UTC; with --files, no broker needed."
+        ),
+    ] = None,
+    files: Annotated[
+        list[str] | None, option("--files DIR", "With --at: the folder of kgroup record.")
+    ] = None,
     window: Annotated[str, option("--window DURATION", "How far back to read the history.")] = "1h",
     without: Annotated[
         str | None,
@@ -81,6 +92,16 @@ def command(
     """
     from kgroup.admin.diagnose.doctor import examine_all
 
+    if at is not None or files:
+        if at is None or kafka is not None or rights or without is not None:
+            raise ConfigError(
+                "--files with --at shows check-ups as they were recorded",
+                "leave out --kafka, --rights and --without",
+            )
+        from kgroup.cli.views.recorded import examine as examine_then
+
+        _only_one(group, all_groups)
+        return examine_then(env, group or (), files or (), at, top)
     if kafka is not None:
         from kgroup.cli.views.release import examine as examine_release
 
@@ -94,12 +115,8 @@ def command(
     for option_, value in (("--for", for_), ("--topic", topic), ("--principal", principal)):
         if value is not None:
             raise ConfigError(f"{option_} is about rights", "add --rights")
-    left_out = tuple(name.strip() for name in (without or "").split(",") if name.strip())
-    for name in left_out:
-        if name not in LOOKS:
-            raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
-    if bool(group) == all_groups:
-        raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
+    left_out = left_out_of(without)
+    _only_one(group, all_groups)
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
@@ -109,19 +126,23 @@ def command(
         where = identity(admin, env)
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
-    columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     unseen = (*found.errors, *named.unseen)
     return show(
         env,
         Result(
-            {"groups": [document_of(checkup) for checkup in checkups]},
+            {"groups": [document_of(checkup) for checkup in checkups], "recorded": None},
             list(blocks(checkups, top)),
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
             errors=[*unseen, *unseen_of(checkups)],
             exit_code=ExitCode.BAD_VERDICT if sick else code_of(found, named.unseen),
             cluster=where,
-            main=Table(columns, rows),
+            main=table_of(checkups),
         ),
     )
+
+
+def _only_one(group: list[str] | None, all_groups: bool) -> None:
+    """Raise ConfigError unless groups are named, or all are meant."""
+    if bool(group) == all_groups:
+        raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")

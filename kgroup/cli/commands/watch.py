@@ -12,9 +12,8 @@ from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.watching import Change, differences, sight_changes
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.secrets import read_secret, secret_or_file
+from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.env.setting_names import NOTIFY_SECRET
 from kgroup.cli.env.webhook import Webhook
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
@@ -220,11 +219,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         return
 
     require_extra("http", "--notify", "httpx")
-    secret: str | None
-    if secret_file is not None:
-        secret = read_secret(secret_file.expanduser())
-    else:
-        secret = secret_or_file(env.settings(), NOTIFY_SECRET)
+    secret = notify_secret(env.settings(), secret_file)
     hook = Webhook(url, secret, undelivered=lambda lost: env.note("warning: " + lost.sentence))
     try:
         yield hook

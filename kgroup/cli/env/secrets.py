@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgroup.cli.env.exposure import refuse_if_exposed
 from kgroup.cli.env.known_settings import NEVER_IN_ARGV, SECRETS
-from kgroup.cli.env.setting_names import FILE_SUFFIX, Resolved
+from kgroup.cli.env.setting_names import FILE_SUFFIX, NOTIFY_SECRET, Resolved
 from kgroup.client.auth.printed import printed_by
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
@@ -75,6 +75,11 @@ def secret_or_file(settings: Resolved, name: str) -> str | None:
     if file is None or (strongest is not None and strongest <= file.rank):
         return secret(settings, name)
     return read_secret(Path(file.value).expanduser())
+
+
+def notify_secret(settings: Resolved, file: Path | None) -> str | None:
+    """Return the secret that signs posts: from this file, else from the settings."""
+    return secret_or_file(settings, NOTIFY_SECRET) if file is None else read_secret(file.expanduser())
 
 
 def read_secret(path: Path) -> str:

@@ -83,7 +83,8 @@ class _Refused(Exception):
 class Webhook:
     """A poster of events as JSON, each until accepted or given up; `lost` holds those given up, in order.
 
-    `undelivered` is called with each event given up, in the thread that posts.
+    `undelivered` is called with each event given up, and `settled` with the id of each that was accepted or
+    refused for good, in order, in the thread that posts.
     """
 
     def __init__(
@@ -93,13 +94,14 @@ class Webhook:
         *,
         limits: Limits | None = None,
         undelivered: Callable[[Undelivered], None] = lambda lost: None,
+        settled: Callable[[str], None] = lambda id_: None,
     ) -> None:
         self.where = shown(url)
         self.lost: list[Undelivered] = []
         self._url = url
         self._key = None if secret is None else key_of(secret)
         self._limits = limits or Limits()
-        self._report = undelivered
+        self._report, self._settled = undelivered, settled
         self._waiting: deque[_Post] = deque()
         self._trying: _Post | None = None
         self._changed = threading.Condition()
@@ -108,10 +110,13 @@ class Webhook:
         self._thread = threading.Thread(target=self._deliver, name="webhook", daemon=True)
         self._thread.start()
 
-    def put(self, event: Document) -> None:
-        """Queue an event behind all others; where too many wait, the oldest is given up."""
-        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
-        post = _Post(f"msg_{uuid4().hex}", event, body)
+    def put(self, event: Document, *, id_: str | None = None, content: object = None) -> None:
+        """Queue an event behind all others; where too many wait, the oldest is given up.
+
+        `content` is posted instead of the event. A receiver knows an event that arrives again by its id.
+        """
+        text = json.dumps(content or event, ensure_ascii=False, separators=(",", ":"))
+        post = _Post(id_ or f"msg_{uuid4().hex}", event, text.encode("utf-8", "replace"))
         with self._changed:
             dropped = self._waiting.popleft() if len(self._waiting) >= self._limits.queue else None
             self._waiting.append(post)
@@ -150,8 +155,11 @@ class Webhook:
                     post = self._trying = self._waiting.popleft()
                 try:
                     self._until_taken(client, post)
+                    self._settled(post.id)
                 except _Refused as error:
                     self._lose(post, str(error))
+                    if not error.again:
+                        self._settled(post.id)
                 except Exception as error:
                     # On any error, the later events are still to be posted or named.
                     self._lose(post, f"{type(error).__name__}: {error}")
@@ -160,7 +168,7 @@ class Webhook:
         delays, why = self._limits.backoff.delays(random.random), ""
         for number in range(1, self._limits.tries + 1):
             if time.monotonic() >= self._until:
-                raise _Refused(why or "time was up before it was posted", again=False)
+                raise _Refused(why or "time was up before it was posted", again=True)
             try:
                 self._try(client, post)
                 return

@@ -57,6 +57,9 @@ COMMANDS: dict[str, CommandEntry] = {
             "offsets-topic", INSPECT, "Show statistics of __consumer_offsets, and decode its records."
         ),
         CommandEntry("capture", INSPECT, "Record __consumer_offsets before compaction takes its history."),
+        CommandEntry(
+            "record", INSPECT, "Record groups as a service: history, check-ups, incidents, metrics."
+        ),
         CommandEntry("mcp", INSPECT, "Serve read-only tools to an agent (MCP, on stdin and stdout)."),
         CommandEntry("simulate", LOCAL, "Say what a scenario costs a group, in virtual time."),
         CommandEntry(

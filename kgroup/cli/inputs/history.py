@@ -12,10 +12,11 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of, grouped
 from kgroup.durations import iso
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.sources.layout import OBSERVED
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
@@ -65,7 +66,14 @@ def opened(
         found: list[OffsetsLog] = [*logs]
         named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
-        yield Source(found, named, sizes=sizes, progress=_bar(env, sum(sizes)), state=[*state_logs_of(look)])
+        yield Source(
+            found,
+            named,
+            sizes=sizes,
+            progress=_bar(env, sum(sizes)),
+            state=[*state_logs_of(look)],
+            gaps=_gaps(places),
+        )
         return
     from kgroup.admin.read.source import source_of
 
@@ -73,6 +81,17 @@ def opened(
         live = source_of(admin, selection.names)
         live.cluster, live.progress = identity(admin, env), _bar(env)
         yield live
+
+
+def _gaps(places: Sequence[Location]) -> dict[tuple[str, int], list[str]]:
+    """Return the gaps that a recorder noted next to its segments."""
+    recordings = [place.local for place in places if place.is_local and (place.local / OBSERVED).is_dir()]
+    if not recordings:
+        return {}
+    from kgroup.admin.recording.then import gaps_in
+
+    gaps = (gap for folder in recordings for gap in gaps_in(folder))
+    return grouped(((gap.topic, gap.partition), gap.text) for gap in gaps)
 
 
 def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":
@@ -98,6 +117,7 @@ def coverage_text(covered: "Coverage") -> str:
         f"{name} · offsets {covered.first_offset} to {covered.last_offset}, "
         f"{count_of(covered.records, 'record')}"
     )
+    text += "".join(f" · GAP: {gap}" for gap in covered.gaps)
     if covered.from_the_start:
         return f"{text} · complete: nothing compacted, nothing missing"
     if covered.missing:

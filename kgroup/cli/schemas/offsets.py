@@ -9,7 +9,7 @@ from kgroup.admin.read.conditions import Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.read.patterns import PatternCheck
 from kgroup.admin.read.watching import Change
-from kgroup.cli.schemas.checkups import CHECKUP
+from kgroup.cli.schemas.checkups import CHECKUP, RECORDED
 from kgroup.cli.schemas.derive import model, schema_of
 from kgroup.cli.schemas.groups import SETTING_CHANGE
 from kgroup.cli.schemas.parts import (
@@ -140,5 +140,11 @@ OFFSETS: Mapping[str, Schema] = {
         ),
     ),
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
-    "doctor": {"anyOf": [record(groups=array(CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},
+    "doctor": {
+        "anyOf": [
+            record(groups=array(CHECKUP), recorded=note(nullable(RECORDED), "null without `--at`")),
+            _RIGHTS,
+            note(_RELEASE, "with `--kafka`"),
+        ]
+    },
 }

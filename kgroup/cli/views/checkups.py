@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.tables import Block, Painted
+from kgroup.cli.output.tables import Block, Column, Painted, Table
 from kgroup.cli.output.wording import MARKS, exit_codes, finding_line, more_findings, of_seen, only_rights
 from kgroup.domain import Document, count_of, grouped
+from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Checkup, Examined
@@ -18,6 +19,15 @@ LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 _WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
 """The verdicts, in the order in which groups are shown."""
 _STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}
+
+
+def left_out_of(without: str | None) -> tuple[str, ...]:
+    """Return the checks that --without names; raise ConfigError for one that does not exist."""
+    found = tuple(name.strip() for name in (without or "").split(",") if name.strip())
+    for name in found:
+        if name not in LOOKS:
+            raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
+    return found
 
 
 def code_of(found: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
@@ -60,6 +70,13 @@ def document_of(checkup: "Checkup") -> Document:
         "statuses": [asdict(alike) for alike in checkup.statuses],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
+
+
+def table_of(checkups: "Sequence[Checkup]") -> Table:
+    """Return the findings as rows."""
+    columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
+    rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
+    return Table(columns, rows)
 
 
 def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[Block]:

@@ -66,6 +66,7 @@ class CoverageDocument(TypedDict):
     complete_from: str | None
     unread: str | None
     bad_ranges: Annotated[Sequence[Document], list[BadRange]]
+    gaps: Annotated[Sequence[str], "what kgroup record could not record, and why"]
 
 
 EVENT_COLUMNS = (
@@ -131,4 +132,5 @@ def coverage_json(covered: "Coverage") -> CoverageDocument:
         "complete_from": iso(covered.complete_from_ms),
         "unread": covered.failure.message if covered.failure is not None else None,
         "bad_ranges": [asdict(bad) for bad in covered.bad],
+        "gaps": covered.gaps,
     }

@@ -22,7 +22,7 @@ from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources.chunks import RANGE_BYTES
 from kgroup.history.sources.layout import AnyFolder
 from kgroup.history.sources.live import LiveTopic
-from kgroup.history.sources.logs import write_topics_file
+from kgroup.history.sources.logs import stored_topics, write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
 from kgroup.protocol.compression import Compression
 
@@ -156,6 +156,10 @@ class PartitionCapture:
             yield part
 
 
+class OtherLog(DecodeError):
+    """A partition of the cluster that does not continue its recording."""
+
+
 class Readable(Protocol):
     """A file that is read from its start."""
 
@@ -213,7 +217,8 @@ class Folder:
         return PartitionCapture.resume(self.path / name)
 
     def keep_names(self, names: Mapping[bytes, str]) -> None:
-        write_topics_file(self.path, names)
+        # A topic that is gone by now is still named in what was recorded before.
+        write_topics_file(self.path, {**stored_topics(self.path), **names})
 
 
 _WAITING_BYTES = 64 << 20
@@ -245,6 +250,8 @@ class Capture:
         """
         before = sum(part.taken for part in self.parts.values())
         self.topic.try_again()
+        for partition in set(self.topic.partitions) - self.parts.keys():
+            self.parts[partition] = self.out.resume(f"{self.topic.name}-{partition}")
         for partition, part in self.parts.items():
             part.failure = None
             try:
@@ -303,7 +310,7 @@ class Capture:
         if why is not None:
             text = f"{where} does not continue what was recorded: {why}"
             hint = "a leader lost records, or this is another cluster: record into a new folder"
-            raise DecodeError(text, hint)
+            raise OtherLog(text, hint)
         part.unchecked_epoch = None
 
     def _keep_names(self) -> None:

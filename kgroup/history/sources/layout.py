@@ -24,6 +24,10 @@ _TOPICS = (OFFSETS_TOPIC, SHARE_STATE_TOPIC)
 _PARTITION = {topic: re.compile(rf"{topic}-(\d+)(-{_ID})?") for topic in _TOPICS}
 _TIERED = {topic: re.compile(rf"{topic}-{_ID}") for topic in _TOPICS}
 _PACKED = re.compile(r"(.+)\.(gz|tgz|zst|zstd|bz2|xz|lz4|lzma|sz|snappy|br|zip|7z|rar|tar)", re.IGNORECASE)
+FORMER = "former-"
+"""Begins the name of a folder with logs that the cluster replaced: read only where it is named itself."""
+OBSERVED = "observed"
+"""The folder in which a recorder keeps what only it saw."""
 MANIFEST = ".rsm-manifest"
 """Ends the name of a file of Aiven's tiered storage next to a segment: whether that is compressed."""
 

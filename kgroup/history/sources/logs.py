@@ -16,6 +16,7 @@ from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
 from kgroup.history.sources.copies import Chosen, Stretch, chosen, in_order
 from kgroup.history.sources.layout import (
+    FORMER,
     MANIFEST,
     AnyFile,
     AnyFolder,
@@ -151,7 +152,11 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
             path = place if isinstance(place, Path) else place.local
             if not path.exists():
                 raise StorageError(f"{path} does not exist")
-            inside = (file for file in path.rglob("*.*") if _wanted(file) and file.is_file())
+            inside = (
+                file
+                for file in path.rglob("*.*")
+                if _wanted(file) and not _of_former(file, path) and file.is_file()
+            )
             below = _Below([_unpacked(path)] if path.is_file() else _own(inside, path))
         if not below.segments:
             raise StorageError(
@@ -262,6 +267,11 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
     return found
 
 
+def _of_former(file: Path, place: Path) -> bool:
+    """Return whether a file below a place belongs to a log that a recorder set aside."""
+    return any(part.startswith(FORMER) for part in file.relative_to(place).parts[:-1])
+
+
 def _wanted(file: AnyFile) -> bool:
     return is_segment(file) or is_packed(file) or file.name.endswith(MANIFEST)
 
@@ -354,6 +364,11 @@ def _partition_metadata(folder: str, text: str) -> dict[bytes, str]:
         return {uuid_bytes(values["topic_id"]): folder.rpartition("-")[0]}
     except (ValueError, KeyError):
         return {}
+
+
+def stored_topics(folder: Path) -> dict[bytes, str]:
+    """Return the topic ids that are kept in a folder of segments; none where there is no such file."""
+    return _topics_file(_text(folder / TOPICS_FILE))
 
 
 def topics_text(names: Mapping[bytes, str]) -> str:

@@ -1,0 +1,196 @@
+"""What is wrong in a look, by its cause: what several groups suffer from together is one thing.
+
+A cause outside a group is named only where the evidence shows it: a topic that does not exist, a transaction
+that does not end, brokers that do not answer, a host on which no member goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kgroup.admin.codes import CODES, ERROR, INFO, WARN
+from kgroup.admin.diagnose.deleted_offsets import REMOVED
+from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.models import Member
+from kgroup.admin.recording.look import Look
+from kgroup.admin.shell import command, word
+from kgroup.admin.statuses import PartitionStatus
+from kgroup.domain import count_of, first_of, grouped
+from kgroup.history.fold.explain import blame
+
+NO_RECORD = "no record says"
+BROKERS = "brokers"
+DOWN = frozenset(
+    {
+        "UNREACHABLE",
+        "LEADER_NOT_AVAILABLE",
+        "BROKER_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "REQUEST_TIMED_OUT",
+    }
+)
+_OF_TOPICS = frozenset({"KG302", "KG303", "KG313", "KG319"})
+_OF_TRANSACTIONS = frozenset({"KG309", "KG311"})
+_OF_SILENCE = frozenset({"KG310"})
+_PASSING = frozenset({"KG101", "KG102", "KG103", "KG306"})
+"""Warnings that every deployment brings; what lasts of them becomes an error."""
+_OF_MEMBERSHIP = frozenset({"KG101", "KG102", "KG104", "KG110", "KG111", "KG112", "KG119", "KG310"})
+"""Findings that a rebalance may explain; of no other does a record say who did it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """One thing that is wrong with a group, and the key of its cause."""
+
+    key: str
+    group: str
+    code: str
+    severity: str
+    title: str
+    evidence: tuple[str, ...]
+    run: str
+    caused_by: str = NO_RECORD
+
+
+def bad_of(now: Look, brokers: Mapping[int, str], severity: str = ERROR) -> list[Bad]:
+    """Return what is wrong, from this severity on; `brokers` are all that were ever seen."""
+    down = list(_down(now, brokers))
+    suffering = {each.group for each in down}
+    found = [
+        each
+        for name, checkup in now.checkups.items()
+        # What is not seen because a broker is down says nothing else about the group.
+        if name not in suffering or checkup.verdict == "sick"
+        for each in _of_group(name, checkup, now.facts[name], severity)
+    ]
+    return [*down, *_by_host(found, now)]
+
+
+def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str) -> Iterator[Bad]:
+    own = f"group {name}"
+    for found in checkup.findings:
+        topics = _topics(facts) if found.code in _OF_TOPICS else []
+        warned = severity == WARN == found.severity and found.code not in _PASSING
+        counts = found.severity == ERROR or warned
+        if not counts and not (topics and found.severity != INFO):
+            continue
+        evidence = (*found.evidence[:SHOWN], *(() if found.hint is None else (f"next: {found.hint}",)))
+        bad = Bad(own, name, found.code, found.severity, f"{name}: {found.message}", evidence, "")
+        caused_by, records = _cause(name, facts) if found.code in _OF_MEMBERSHIP else (NO_RECORD, ())
+        bad = replace(bad, caused_by=caused_by, evidence=(*evidence, *records))
+        if topics:
+            for topic in topics:
+                title = f"topic {topic}: {CODES[found.code].title.lower()}"
+                yield replace(bad, key=f"topic {topic}", title=title, run=_run(found.code, name, topic))
+        elif found.code in _OF_TRANSACTIONS and (holding := _transactions(facts)):
+            for transaction in holding:
+                title = f"transaction {transaction} does not end"
+                yield replace(bad, key=f"transaction {transaction}", title=title, run=_run(found.code, name))
+        else:
+            yield replace(bad, run=_run(found.code, name))
+    if not any(each.severity == ERROR for each in checkup.findings):
+        for status in (each for each in checkup.statuses if each.weight == ERROR):
+            title = f"{name}: {first_of(status.partitions)} {status.status}: {status.why}"
+            yield Bad(own, name, status.status, ERROR, title, (), command("doctor", name))
+
+
+def _run(code: str, group: str, topic: str | None = None) -> str:
+    known = CODES[code].next[0]
+    if "GROUP" not in known or ("TOPIC" in known and topic is None):
+        return command("doctor", group)
+    return known.replace("GROUP", word(group)).replace("TOPIC", word(topic or ""))
+
+
+def _topics(facts: Facts) -> list[str]:
+    """Return the topics that are gone, or were created again, as far as the facts name them."""
+    statuses = (PartitionStatus.GONE, PartitionStatus.RECREATED)
+    rows = {
+        row.topic
+        for row in facts.group.offsets
+        if row.gone or (row.status is not None and row.status.name in statuses)
+    }
+    held = {place.topic for places in facts.gone.values() for place in places}
+    lost = {place.topic for event in facts.recent if event.kind in REMOVED for place in event.partitions}
+    return sorted(rows | held | (lost & facts.gone_topics))
+
+
+def _transactions(facts: Facts) -> list[str]:
+    open_ = {each for those in facts.holding.values() for each in those} | {*facts.transactions}
+    return sorted({each.transactional_id for each in open_ if each.transactional_id})
+
+
+def _cause(name: str, facts: Facts) -> tuple[str, tuple[str, ...]]:
+    """Return what the records say of the last rebalance within the window, and these records."""
+    for found in blame(facts.recent, name):
+        event = found.event
+        if found.about == "rebalance" and event.cause and event.proven:
+            records = (*found.evidence, event)
+            where = f"__consumer_offsets-{event.log_partition} offset"
+            shown = tuple(f"{where} {each.offset}: {each.detail}" for each in records[-SHOWN:])
+            return f"{event.detail}, because {event.cause}", shown
+    return NO_RECORD, ()
+
+
+def _down(now: Look, brokers: Mapping[int, str]) -> Iterator[Bad]:
+    """Yield what is not seen, or has no leader, because brokers do not answer."""
+    gone = sorted(brokers.keys() - {each.id for each in now.brokers})
+    names = first_of([f"{node} ({brokers[node]})" for node in gone])
+    title = f"broker {names} is not in the cluster's metadata" if gone else "a broker does not answer"
+    if now.failed is not None:
+        if now.failed.code in DOWN:
+            said, run = (now.failed.message,), "kgroup cluster status"
+            for name in now.hidden or ("",):
+                yield Bad(BROKERS, name, now.failed.code, ERROR, "no broker answers", said, run)
+        return
+    reasons = [(name, error.code, error.message) for name, error in now.errors.items()]
+    reasons += [(n, error.code, error.message) for error in now.unseen for n in now.hidden or ("",)]
+    for name, checkup in now.checkups.items():
+        reasons += [(name, each.code, each.message) for each in checkup.unseen]
+        reasons += [
+            (name, "LEADER_NOT_AVAILABLE", f"{first_of(each.partitions)}: {each.why}")
+            for each in checkup.statuses
+            if each.status == PartitionStatus.UNLEADERED
+        ]
+    for name, code, message in reasons:
+        if code in DOWN:
+            yield Bad(BROKERS, name, code, ERROR, title, (message,), "kgroup cluster topics")
+
+
+def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
+    """Yield the same; where every member on a host that has work is silent, in several groups, as one."""
+    silent: dict[str, list[Bad]] = {}
+    going: set[str] = set()
+    for facts in now.facts.values():
+        going |= {host for status, host in _owners(facts) if status == PartitionStatus.READING}
+    for bad in found:
+        hosts = _silent_hosts(now.facts[bad.group]) if bad.code in _OF_SILENCE else set()
+        if len(hosts) == 1 and not hosts & going:
+            silent.setdefault(hosts.pop(), []).append(bad)
+            continue
+        yield bad
+    for host, those in silent.items():
+        groups = {bad.group for bad in those}
+        title = f"no member on host {host} goes on, in {count_of(len(groups), 'group')}"
+        key = f"host {host}"
+        yield from (replace(bad, key=key, title=title) if len(groups) > 1 else bad for bad in those)
+
+
+def _silent_hosts(facts: Facts) -> set[str]:
+    return {host for status, host in _owners(facts) if status == PartitionStatus.STALLED}
+
+
+def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str]]:
+    """Yield the status of each owned partition, and its owner's host."""
+    hosts = grouped((member.member_id, _host(member)) for member in facts.group.known_members)
+    for row in facts.group.offsets:
+        if row.status is not None and row.member_id in hosts:
+            yield row.status.name, hosts[row.member_id][0]
+
+
+def _host(member: Member) -> str:
+    return (member.host or "unknown").removeprefix("/")

@@ -1,0 +1,144 @@
+"""Incidents: what turned bad, from its first two looks to the two looks that no longer show it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgroup.admin.codes import ERROR
+from kgroup.admin.recording.causes import BROKERS, DOWN, NO_RECORD, Bad
+from kgroup.admin.recording.lines import CLOSED, OPEN, OPENED, UPDATED, Incident
+from kgroup.admin.recording.look import ABSENT, Look
+from kgroup.domain import grouped
+
+LOOKS = 2
+"""The number of looks in a row that open an incident, or close it."""
+GROUPS, EVIDENCE = 200, 12
+"""The number of groups and facts that an incident names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incidents:
+    """The open incidents by cause, what may become one, which are about to end. `number` counts changes."""
+
+    open: Mapping[str, Incident] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    ending: Mapping[str, int] = field(default_factory=dict)
+    number: int = 0
+
+    @classmethod
+    def resumed(cls, lines: Iterable[Incident], number: int = 0) -> Incidents:
+        """Return the incidents that the lines of a file leave open, after so many changes before it."""
+        found: dict[str, Incident] = {}
+        for line in lines:
+            number = max(number, line.number)
+            found = {key: each for key, each in found.items() if each.id != line.id}
+            if line.event != CLOSED:
+                found[line.key] = line
+        return cls(found, number=number)
+
+    def restated(self, now_ms: int) -> list[Incident]:
+        """Return the open ones, for the start of a file."""
+        return [replace(each, at_ms=now_ms, event=OPEN) for each in self.open.values()]
+
+    def after(self, now: Look, bad: Sequence[Bad]) -> tuple[Incidents, list[Incident]]:
+        """Return the incidents after a look, and what changed."""
+        by_key = grouped((each.key, each) for each in bad)
+        open_ = _rekeyed(self.open, by_key)
+        waiting: dict[str, tuple[int, int]] = {}
+        changes: list[Incident] = []
+        for key, those in by_key.items():
+            if (before := open_.get(key)) is not None:
+                made = _merged(before, those, now.at_ms)
+                if made is not before:
+                    changes.append(made)
+                continue
+            count, since_ms = self.waiting.get(key, (0, now.at_ms))
+            waiting[key] = count + 1, since_ms
+            if count + 1 >= LOOKS:
+                del waiting[key]
+                changes.append(_opened(key, those, since_ms, now.at_ms))
+        ending = {key: self.ending.get(key, 0) + 1 for key in open_.keys() - by_key.keys()}
+        ending = {
+            key: count if _is_seen(open_[key], now) else self.ending.get(key, 0)
+            for key, count in ending.items()
+        }
+        for key in [key for key, count in ending.items() if count >= LOOKS]:
+            del ending[key]
+            changes.append(replace(open_[key], at_ms=now.at_ms, event=CLOSED))
+        changes = [replace(each, number=self.number + 1 + n) for n, each in enumerate(changes)]
+        for each in changes:
+            open_[each.key] = each
+            if each.event == CLOSED:
+                del open_[each.key]
+        return Incidents(open_, waiting, ending, self.number + len(changes)), changes
+
+
+def _rekeyed(open_: Mapping[str, Incident], by_key: Mapping[str, Sequence[Bad]]) -> dict[str, Incident]:
+    """Return the open incidents; one whose cause is known better by now, or less well, goes on."""
+    found = dict(open_)
+    for key, those in by_key.items():
+        if key in found:
+            continue
+        what = {(bad.group, bad.code) for bad in those}
+        for before, incident in open_.items():
+            same = {(group, code) for group in incident.groups for code in incident.codes} & what
+            if same and before not in by_key and before in found:
+                del found[before]
+                found[key] = replace(incident, key=key)
+                break
+    return found
+
+
+def _opened(key: str, those: Sequence[Bad], since_ms: int, now_ms: int) -> Incident:
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    blank = Incident(
+        now_ms, 0, OPENED, f"{since_ms}-{digest}", key, since_ms, "", (), (), "", NO_RECORD, (), ""
+    )
+    return replace(_filled(blank, those), event=OPENED)
+
+
+def _merged(before: Incident, those: Sequence[Bad], now_ms: int) -> Incident:
+    """Return the incident with what is new: more groups, codes or weight; else as it was."""
+    made = _filled(before, those)
+    same = (
+        set(made.groups) <= set(before.groups)
+        and set(made.codes) <= set(before.codes)
+        and made.severity == before.severity
+    )
+    return before if same else replace(made, at_ms=now_ms, event=UPDATED)
+
+
+def _filled(incident: Incident, those: Sequence[Bad]) -> Incident:
+    worst = min(those, key=lambda bad: (bad.severity != ERROR, bad.code, bad.group))
+    causes = dict.fromkeys(bad.caused_by for bad in those if bad.caused_by != NO_RECORD)
+    groups = dict.fromkeys((*incident.groups, *(bad.group for bad in those if bad.group)))
+    evidence = dict.fromkeys(fact for bad in those for fact in bad.evidence)
+    return replace(
+        incident,
+        severity=worst.severity,
+        codes=tuple(dict.fromkeys((*incident.codes, *sorted({bad.code for bad in those})))),
+        groups=tuple(groups)[:GROUPS],
+        title=worst.title,
+        caused_by=next(iter(causes), NO_RECORD),
+        evidence=tuple(evidence)[:EVIDENCE],
+        run=worst.run,
+    )
+
+
+def _is_seen(incident: Incident, now: Look) -> bool:
+    """Return whether a look shows that an incident is over: all of its groups were examined, or are gone."""
+    if now.failed is not None:
+        return False
+    if incident.key == BROKERS:
+        return True
+    for name in incident.groups:
+        checkup = now.checkups.get(name)
+        if checkup is None:
+            error = now.errors.get(name)
+            if now.unseen or (error is not None and error.code != ABSENT):
+                return False
+        elif any(each.code in DOWN for each in checkup.unseen):
+            return False
+    return True

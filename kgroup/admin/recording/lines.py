@@ -1,0 +1,182 @@
+"""The observations of a recorder: one declared value a line, in one file per day (UTC).
+
+Times are in ms of the recorder's clock. Each file begins with all that was known when it was begun, so that
+it is read without those before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kgroup.admin.diagnose.checks import Diagnosis
+from kgroup.admin.diagnose.doctor import Alike, Checkup
+from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.statuses import Unseen
+from kgroup.history.typed_json import Codec
+
+OPENED, UPDATED, CLOSED, OPEN = "opened", "updated", "closed", "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """The recorder began, or began another file (`goes_on`). `changes` of incidents stand in files before."""
+
+    at_ms: int
+    version: str
+    cluster_id: str | None
+    goes_on: bool
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The recorder ended; after a crash there is no such line."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A look is over: what it found different stands in the lines before it.
+
+    `unseen` are the reasons why there may be more groups, or why nothing was seen (`failed`). `unread` is why
+    `__consumer_offsets` is not recorded.
+    """
+
+    at_ms: int
+    interval_ms: int
+    failed: bool = False
+    unseen: tuple[ItemError, ...] = ()
+    unread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The check-up of a group, where it differs from the one before."""
+
+    at_ms: int
+    group_id: str
+    type: str
+    state: str
+    findings: tuple[Diagnosis, ...]
+    statuses: tuple[Alike, ...]
+    unseen: tuple[Unseen, ...]
+
+    @classmethod
+    def of(cls, checkup: Checkup, at_ms: int = 0) -> Judged:
+        group = checkup.group
+        return cls(
+            at_ms,
+            group.group_id,
+            group.type,
+            group.state,
+            checkup.findings,
+            checkup.statuses,
+            checkup.unseen,
+        )
+
+    @property
+    def checkup(self) -> Checkup:
+        """The check-up as `doctor` shows it."""
+        group = GroupDescription(self.group_id, self.type, "", self.state)
+        return Checkup(group, self.findings, self.unseen, self.statuses)
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A group that could not be examined, and why; without a reason it does not exist any more."""
+
+    at_ms: int
+    group_id: str
+    error: ItemError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where the logs of a topic begin and end, for the partitions in which that changed; None is unknown."""
+
+    at_ms: int
+    topic: str
+    partitions: tuple[int, ...]
+    starts: tuple[int | None, ...]
+    ends: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A member and its process."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    host: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The members of a group, where they differ from those before; None is unknown."""
+
+    at_ms: int
+    group_id: str
+    members: tuple[Person, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets that are not recorded, when that was noticed, and why; `last` is -1 where it is unknown."""
+
+    at_ms: int
+    topic: str
+    partition: int
+    first: int
+    last: int
+    why: str
+
+    @property
+    def text(self) -> str:
+        """The gap in words."""
+        span = f"offsets {self.first} to {self.last}" if self.last >= 0 else f"offsets from {self.first} on"
+        return f"{span} are not recorded: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A file that was removed to keep the recording within its limits.
+
+    For a segment `first` is the first offset that went and `until` the first one that is left.
+    """
+
+    at_ms: int
+    file: str
+    bytes: int
+    modified_ms: int
+    first: int | None = None
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something that is wrong, with one cause and all the groups that it concerns.
+
+    `number` counts the changes of all incidents: each is sent once. `event` is opened, updated or closed;
+    `open` repeats one at the start of a file. `caused_by` says so where no record names who did it.
+    """
+
+    at_ms: int
+    number: int
+    event: str
+    id: str
+    key: str
+    since_ms: int
+    severity: str
+    codes: tuple[str, ...]
+    groups: tuple[str, ...]
+    title: str
+    caused_by: str
+    evidence: tuple[str, ...]
+    run: str
+
+
+Line: TypeAlias = Began | Ended | Looked | Judged | NotJudged | Ends | Members | Gap | Removed | Incident
+CODEC: Codec[Line] = Codec(Line)

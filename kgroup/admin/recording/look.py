@@ -1,0 +1,188 @@
+"""One look at all groups: their check-ups, and what these are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgroup.admin.diagnose.doctor import PATIENCE_S, Checkup, examine_all
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import Description, ItemError, Node
+from kgroup.admin.read.lag_report import GroupLag, in_time
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.recording.growing_past import GrowingPast
+from kgroup.admin.recording.lines import (
+    Ends,
+    Judged,
+    Line,
+    Looked,
+    Members,
+    NotJudged,
+    Person,
+)
+from kgroup.admin.refusals import item_error
+from kgroup.domain import TopicPartition, grouped
+from kgroup.errors import ErrorCode, KgroupError
+
+Find = Callable[[ClusterView], tuple[Sequence[str], Sequence[ItemError]]]
+"""The selected groups now, and why there may be more of them."""
+ABSENT = ErrorCode.GROUP_ID_NOT_FOUND.name
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How to look: as the options of `doctor`, and at which interval."""
+
+    interval_ms: int = 10_000
+    window_ms: int = 3_600_000
+    left_out: tuple[str, ...] = ()
+    patience_s: float = PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look showed. `errors` are the groups that could not be described, `unseen` why there may be
+    more, and `hidden` those that were there before. `starts` are where the logs begin; `failed` is why
+    nothing was seen at all.
+    """
+
+    at_ms: int
+    checkups: Mapping[str, Checkup] = field(default_factory=dict)
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    errors: Mapping[str, ItemError] = field(default_factory=dict)
+    unseen: tuple[ItemError, ...] = ()
+    hidden: tuple[str, ...] = ()
+    lags: Mapping[str, GroupLag] = field(default_factory=dict)
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    brokers: tuple[Node, ...] = ()
+    failed: ItemError | None = None
+
+
+def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> Look:
+    """Examine all groups that `find` returns, now."""
+    facts: dict[str, Facts] = {}
+
+    def keep(each: Facts) -> None:
+        facts[each.group.group_id] = each
+
+    try:
+        names, unseen = find(cluster)
+        past.look_for(names, cluster.now_ms() - terms.window_ms)
+        found = examine_all(
+            cluster,
+            names,
+            window_ms=terms.window_ms,
+            left_out=terms.left_out,
+            patience_s=terms.patience_s,
+            past=past,
+            seen=keep,
+        )
+        brokers = cluster.brokers()
+        lags, starts = _lags(cluster, facts), _starts(cluster, facts)
+    except KgroupError as error:
+        return Look(cluster.now_ms(), failed=item_error("cluster", error))
+    return Look(
+        cluster.now_ms(),
+        {each.group.group_id: each for each in found.checkups},
+        facts,
+        {error.item: error for error in found.errors},
+        tuple(unseen),
+        lags=lags,
+        starts=starts,
+        brokers=brokers,
+    )
+
+
+def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
+    described = Description(tuple(each.group for each in facts.values()))
+    try:
+        return {each.group_id: each for each in in_time(cluster, described).groups}
+    except KgroupError:
+        return {}
+
+
+def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
+    places = {place for each in facts.values() for place in each.places}
+    try:
+        found = list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+    except KgroupError:
+        return {}  # unknown, as where a partition's own answer fails
+    return {place: at.offset for place, at in found.items() if isinstance(at, ListedOffset)}
+
+
+def after(before: Look | None, now: Look) -> Look:
+    """Return a look with the groups that it hides: they were there at the look before."""
+    if before is None or not (now.unseen or now.failed):
+        return now
+    names = (before.checkups.keys() | set(before.hidden)) - now.checkups.keys() - now.errors.keys()
+    return replace(now, hidden=tuple(sorted(names)))
+
+
+class Known:
+    """What the lines of a file say already; `lines` returns what a look adds."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Judged | NotJudged] = {}
+        self._members: dict[str, tuple[Person, ...] | None] = {}
+        self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
+
+    def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
+        """Return the lines of a look, the one that ends it last."""
+        if now.failed is not None:
+            return [Looked(now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
+        lines: list[Line] = []
+        for name, line in self._judged(now).items():
+            if self._groups.get(name) != line:
+                self._groups[name] = line
+                lines.append(replace(line, at_ms=now.at_ms))
+        for name, each in now.facts.items():
+            people = _people(each)
+            if name not in self._members or self._members[name] != people:
+                self._members[name] = people
+                lines.append(Members(now.at_ms, name, people))
+        lines += self._of_logs(now)
+        return [*lines, Looked(now.at_ms, terms.interval_ms, False, now.unseen, unread)]
+
+    def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:
+        found: dict[str, Judged | NotJudged] = {
+            name: Judged.of(checkup) for name, checkup in now.checkups.items()
+        }
+        for name, error in now.errors.items():
+            found[name] = NotJudged(0, name, None if error.code == ABSENT else error)
+        for name, before in self._groups.items():
+            if name not in found:
+                gone = isinstance(before, NotJudged) and before.error is None
+                found[name] = NotJudged(0, name, None if gone else _not_listed(name, now.unseen))
+        return found
+
+    def _of_logs(self, now: Look) -> list[Ends]:
+        ends = {
+            place: (now.starts.get(place), row.log_end_offset)
+            for each in now.facts.values()
+            for place, row in zip(each.places, each.group.offsets, strict=True)
+        }
+        changed = {place: at for place, at in ends.items() if self._ends.get(place) != at}
+        self._ends |= changed
+        by_topic = grouped((place.topic, (place.partition, *changed[place])) for place in sorted(changed))
+        return [
+            Ends(now.at_ms, topic, *map(tuple, zip(*rows, strict=True))) for topic, rows in by_topic.items()
+        ]
+
+
+def _not_listed(name: str, unseen: Sequence[ItemError]) -> ItemError | None:
+    """Return why it is unknown whether a group that is not listed exists; None where all groups are seen."""
+    if not unseen:
+        return None
+    return ItemError(name, "NOT_SEEN", f"{name} is not listed, and not all groups are: {unseen[0].message}")
+
+
+def _people(facts: Facts) -> tuple[Person, ...] | None:
+    if facts.group.members is None:
+        return None
+    return tuple(
+        sorted(
+            (Person(m.member_id, m.instance_id, m.client_id, m.host) for m in facts.group.members),
+            key=lambda each: each.member_id,
+        )
+    )

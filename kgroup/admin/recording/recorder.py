@@ -1,0 +1,287 @@
+"""The recorder: polls the log, looks at the groups, stores both, and survives what may happen meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kgroup.admin.codes import ERROR
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.recording.causes import bad_of
+from kgroup.admin.recording.days import Days, Unreadable, files_of, read
+from kgroup.admin.recording.growing_past import GrowingPast
+from kgroup.admin.recording.incidents import Incidents
+from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
+from kgroup.admin.recording.look import Find, Known, Look, Terms, after, look
+from kgroup.admin.recording.retention import remove_old
+from kgroup.admin.recording.topic_log import TopicLog
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import KgroupError, StorageError
+from kgroup.history.fold.events import Kind
+from kgroup.portable import lock
+from kgroup.version import __version__
+
+TIDY_MS = 60_000
+"""How often the limits of the recording are enforced."""
+LOCK = ".recorder"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much to keep, and how often to poll the log."""
+
+    every_s: float = 1.0
+    keep_ms: int | None = None
+    most_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the recorder knows now: for metrics and health, replaced as a whole after each step."""
+
+    began_ms: int
+    interval_ms: int
+    looked: Look | None = None
+    incidents: tuple[Incident, ...] = ()
+    read_ms: int | None = None
+    """When the log was last read to its end."""
+    unread: KgroupError | None = None
+    disk: str | None = None
+    gaps: int = 0
+    batches: int = 0
+    rebalances: Mapping[str, int] = field(default_factory=dict)
+
+
+class Recorder:
+    """Records into a folder; `poll`, `look` and `tidy` are its steps, `run` takes them in turn.
+
+    `note` gets sentences for a person, `changed` each change of an incident, once it is stored.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        folder: Path,
+        find: Find,
+        terms: Terms,
+        limits: Limits,
+        *,
+        severity: str = ERROR,
+        note: Callable[[str], None] = lambda text: None,
+        changed: Callable[[Incident], None] = lambda incident: None,
+    ) -> None:
+        self._cluster, self._folder, self._find = cluster, folder, find
+        self._terms, self._limits, self._severity = terms, limits, severity
+        self._note, self._changed = note, changed
+        self._days = Days(folder)
+        self._incidents, self._last_ms = resumed(folder)
+        self._log = TopicLog(cluster, folder)
+        self._past = GrowingPast(cluster)
+        self._known: Known | None = None
+        self._brokers: dict[int, str] = {}
+        self._rebalances: dict[str, tuple[int, int]] = {}
+        self._tidied_ms = 0
+        self._said: dict[str, str] = {}
+        self._looked: Look | None = None
+        self._disk: str | None = None
+        self._gaps = 0
+        self._begun = False
+        self._began_ms = self._now_ms()
+        self.state = self._state()
+
+    def run(self, stop: threading.Event, ends_s: float = float("inf")) -> None:
+        """Record until `stop` is set, or until a moment of the cluster's clock."""
+        clock, sleep = self._cluster.retry.clock, self._cluster.retry.sleep
+        look_s = clock()
+        while not stop.is_set() and clock() < ends_s:
+            self.poll()
+            if clock() >= look_s:
+                look_s = max(look_s + self._terms.interval_ms / 1000, clock())
+                self.look()
+                self.tidy()
+            if not stop.is_set():
+                sleep(max(0.0, min(self._limits.every_s, look_s - clock(), ends_s - clock())))
+        self.end()
+
+    def poll(self) -> None:
+        """Record what has arrived in the log."""
+        try:
+            self._log.poll()
+            gaps = self._log.gaps()
+            self._now_ms()
+            if gaps:
+                self._store(gaps)
+                self._gaps += len(gaps)
+            for gap in gaps:
+                self._note(f"{gap.topic}-{gap.partition}: {gap.text}")
+        except StorageError as error:
+            self._full(error)
+        else:
+            unread = self._log.unread
+            self._say("log", None if unread is None else f"{OFFSETS_TOPIC} is not recorded: {unread.message}")
+            if unread is None:
+                for name in (
+                    self._said.keys() - self._log.failures.keys() - {"log", "disk", "cluster", "unseen"}
+                ):
+                    self._say(name, None)
+                for name, why in self._log.failures.items():
+                    self._say(name, f"{name} was not read: {why}")
+        self.state = self._state()
+
+    def look(self) -> None:
+        """Look at the groups, and store what is different."""
+        self._log.refresh()
+        now = look(self._cluster, self._find, self._terms, self._past)
+        now = after(self._looked, replace(now, at_ms=self._now_ms()))
+        self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
+        incidents, changes = self._incidents.after(now, bad_of(now, self._brokers, self._severity))
+        try:
+            self._store(self._lines(now, changes), full=True)
+        except StorageError as error:
+            # None of it is stored: the next look that can be stored is, in full.
+            self._full(error)
+            return
+        # The rows of all groups are most of what a look takes.
+        self._count(now)
+        self._incidents, self._looked = incidents, replace(now, facts={})
+        self._say("disk", None)
+        self._say("unseen", "; ".join(f"not all groups are seen: {each.message}" for each in now.unseen))
+        self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
+        self._disk = None
+        self.state = self._state()
+        for change in changes:
+            self._changed(change)
+
+    def tidy(self) -> None:
+        """Remove what is more than may be kept."""
+        now_ms = self._now_ms()
+        if now_ms - self._tidied_ms < TIDY_MS:
+            return
+        self._tidied_ms = now_ms
+        try:
+            removed = remove_old(self._folder, now_ms, self._limits.keep_ms, self._limits.most_bytes)
+            if removed:
+                self._store(removed)
+        except StorageError as error:
+            self._full(error)
+
+    def end(self) -> None:
+        """Note that the recorder ends here."""
+        try:
+            if self._begun:
+                self._store([Ended(self._now_ms())])
+        except StorageError as error:
+            self._full(error)
+
+    def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
+        if self._known is None or self._days.begins_file(now.at_ms):
+            self._known = Known()
+        unread = None if self._log.unread is None else self._log.unread.message
+        return [*self._known.lines(now, self._terms, unread), *changes]
+
+    def _store(self, lines: Sequence[Line], *, full: bool = False) -> None:
+        """Store lines; a file begins with what is known, and so does a run of the recorder.
+
+        `full`: the lines of a look, with all that the file does not have.
+        """
+        now_ms = self._last_ms
+        first: list[Line] = []
+        if not self._begun or self._days.begins_file(now_ms):
+            id_, changes = self._cluster.cluster_id(ask=False), self._incidents.number
+            first = [Began(now_ms, __version__, id_, self._begun, changes)]
+            first += self._incidents.restated(now_ms)
+            self._known = self._known if full else None
+        try:
+            self._days.append([*first, *lines], now_ms)
+        except StorageError:
+            self._known = None
+            raise
+        self._begun = True
+
+    def _full(self, error: StorageError) -> None:
+        if self._disk is None:
+            self._disk = error.message
+            self._say("disk", f"{error.message}: nothing is recorded until that works again")
+        self.state = self._state()
+
+    def _say(self, what: str, text: str | None) -> None:
+        """Report a problem once, and its end."""
+        before = self._said.get(what)
+        if text and text != before:
+            self._said[what] = text
+            self._note(text)
+        elif not text and before:
+            del self._said[what]
+            self._note(f"over: {before}")
+
+    def _now_ms(self) -> int:
+        """Return the time; lines never go back, whatever the clock does."""
+        self._last_ms = max(self._last_ms, self._cluster.now_ms())
+        return self._last_ms
+
+    def _state(self) -> State:
+        return State(
+            self._began_ms,
+            self._terms.interval_ms,
+            self._looked,
+            tuple(self._incidents.open.values()),
+            None if self._log.unread else self._log.read_ms,
+            self._log.unread,
+            self._disk,
+            self._gaps,
+            sum(part.batches for part in self._log.parts.values()),
+            {name: count for name, (count, _) in self._rebalances.items()},
+        )
+
+    def _count(self, now: Look) -> None:
+        """Count the rebalances that were completed since the look before."""
+        for name, facts in now.facts.items():
+            done = [e.offset for e in facts.history or () if e.kind is Kind.REBALANCE_COMPLETED]
+            count, newest = self._rebalances.get(name, (0, max(done, default=-1)))
+            count += sum(offset > newest for offset in done)
+            self._rebalances[name] = count, max([newest, *done])
+        self._rebalances = {name: at for name, at in self._rebalances.items() if name in now.facts}
+
+
+def resumed(folder: Path) -> tuple[Incidents, int]:
+    """Return the incidents that a recording leaves open, and the time of its last line."""
+    for file in reversed(files_of(folder)):
+        lines = [line for line in read(file) if not isinstance(line, Unreadable)]
+        if lines:
+            changes = max(line.changes for line in lines if isinstance(line, Began))
+            found = Incidents.resumed((line for line in lines if isinstance(line, Incident)), changes)
+            return found, max(line.at_ms for line in lines)
+    return Incidents(), 0
+
+
+def changes_after(folder: Path, number: int) -> list[Incident]:
+    """Return the changes of incidents in a recording after this one, in order."""
+    found: list[Incident] = []
+    for file in reversed(files_of(folder)):
+        lines = [each for each in read(file, Began, Incident) if isinstance(each, Began | Incident)]
+        new = [each for each in lines if isinstance(each, Incident) and each.event != OPEN]
+        found = [*(each for each in new if each.number > number), *found]
+        if any(isinstance(each, Began) and each.changes <= number for each in lines):
+            break
+    return found
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no other recorder record into a folder; StorageError if one does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOCK).open("a") as file:
+            try:
+                lock(file.fileno())
+            except BlockingIOError:
+                raise StorageError(
+                    f"{folder} cannot be recorded into: another recorder does",
+                    hint="give each a folder of its own",
+                ) from None
+            yield
+    except OSError as error:
+        raise StorageError(f"cannot record into {folder}: {error.strerror}") from None

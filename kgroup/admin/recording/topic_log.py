@@ -1,0 +1,142 @@
+"""The part of a recording that is a capture: it lives through what ends `kgroup capture`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.recording.lines import Gap
+from kgroup.domain import OFFSETS_TOPIC, uuid_text
+from kgroup.durations import utc
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
+from kgroup.history.sources.capture import Capture, OtherLog, PartitionCapture
+from kgroup.history.sources.layout import FORMER
+from kgroup.history.sources.logs import stored_topics
+from kgroup.history.sources.topics import Recording
+
+_AGAIN_S = 30.0
+"""How often to try a topic that may not be read."""
+
+
+class TopicLog:
+    """Records `__consumer_offsets` into a folder. A log that the cluster replaced is set aside, and named.
+
+    `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read
+    to their ends. `read_ms` is the time of the last poll that did.
+    """
+
+    def __init__(self, cluster: ClusterView, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._recording: Recording | None = None
+        self._gaps: list[Gap] = []
+        self._known: dict[str, int] = {}
+        self._again_s = 0.0
+        self._ids: set[bytes] = set()
+        self.unread: KgroupError | None = None
+        self.failures: dict[str, str] = {}
+        self.read_ms: int | None = None
+
+    @property
+    def parts(self) -> dict[str, PartitionCapture]:
+        """The recorded partitions."""
+        return {} if self._recording is None else self._recording.parts
+
+    def poll(self) -> None:
+        """Record all that has arrived. StorageError if it cannot be kept: the next poll reads it again."""
+        clock = self._cluster.retry.clock
+        if self._recording is None and clock() < self._again_s:
+            return
+        began_ms = self._cluster.now_ms()
+        try:
+            if self._recording is None:
+                self._recording = self._opened()
+            self._recording.poll()
+        except StorageError:
+            self._drain()
+            self._recording = None  # what is on the disk says where to go on
+            raise
+        except KgroupError as error:
+            self.unread, self._again_s = error, clock() + _pause_s(error)
+            return
+        self._drain()
+        self.failures = {name: error.message for name, error in self._recording.failures.items()}
+        self.unread = self._forbidden()
+        if not self.failures:
+            self.read_ms = began_ms
+
+    def gaps(self) -> list[Gap]:
+        """Return the gaps noticed since the last call."""
+        found, self._gaps = self._gaps, []
+        return found
+
+    def refresh(self) -> None:
+        """Look up partitions and leaders again, and whether the topic is still the one that is recorded."""
+        if self._recording is None:
+            return
+        for capture in self._recording.captures:
+            try:
+                capture.topic.refresh()
+            except KgroupError:
+                continue  # the next poll says what cannot be read
+            self._check_id(capture)
+
+    def _opened(self) -> Recording:
+        before = {id_ for id_, name in stored_topics(self._folder).items() if name == OFFSETS_TOPIC}
+        made = Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._folder)
+        self._known, self._ids = {}, before
+        self._check_id(made.captures[0])
+        return made
+
+    def _check_id(self, capture: Capture) -> None:
+        """Set the recording of a topic aside that was deleted and created again: its offsets begin again."""
+        if capture.topic.name != OFFSETS_TOPIC:
+            return
+        now = {id_ for id_, name in capture.topic.topic_names.items() if name == OFFSETS_TOPIC}
+        if now and self._ids and not now & self._ids:
+            why = f"the topic was created again, with the id {uuid_text(next(iter(now)))}"
+            for number in capture.parts:
+                self._set_aside(capture, number, why)
+        self._ids = now or self._ids
+
+    def _drain(self) -> None:
+        """Note the gaps of the last poll, and set logs aside that do not continue what is recorded."""
+        if self._recording is None:
+            return
+        for capture in self._recording.captures:
+            topic = capture.topic.name
+            for number, part in list(capture.parts.items()):
+                name = f"{topic}-{number}"
+                for first, last in part.gaps[self._known.get(name, 0) :]:
+                    why = "the broker no longer had them when they were requested"
+                    self._gaps.append(Gap(self._cluster.now_ms(), topic, number, first, last, why))
+                self._known[name] = len(part.gaps)
+                if isinstance(part.failure, OtherLog):
+                    self._set_aside(capture, number, part.failure.message)
+
+    def _set_aside(self, capture: Capture, number: int, why: str) -> None:
+        part, name = capture.parts[number], f"{capture.topic.name}-{number}"
+        if part.next_offset < 0:
+            return
+        stamp = utc(self._cluster.now_ms()).replace(":", "")
+        aside = self._folder / f"{FORMER}{stamp}"
+        try:
+            aside.mkdir(exist_ok=True)
+            (self._folder / name).rename(aside / name)
+        except OSError as error:
+            raise StorageError(f"cannot set {name} aside: {error.strerror}") from None
+        text = f"{why}; the log before is in {aside.name}"
+        self._gaps.append(Gap(self._cluster.now_ms(), capture.topic.name, number, part.next_offset, -1, text))
+        capture.parts[number] = PartitionCapture.resume(self._folder / name)
+        self._known.pop(name, None)
+
+    def _forbidden(self) -> KgroupError | None:
+        """Return why the topic may not be read; None if it may. Empty partitions are not asked."""
+        assert self._recording is not None
+        for error in self._recording.captures[0].failures.values():
+            if isinstance(error, BrokerRefused) and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                return error
+        return None
+
+
+def _pause_s(error: KgroupError) -> float:
+    return _AGAIN_S if isinstance(error, BrokerRefused) else 0.0

@@ -1,0 +1,60 @@
+"""What goes when a recording is too old or too large: whole files, oldest first, each named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kgroup.admin.recording.retention import remove_old
+
+DAY_MS = 86_400_000
+NOW = 20_000 * DAY_MS
+
+
+def recording(folder: Path, files: Sequence[str], size: int = 100) -> None:
+    """Files of these names, each a day younger than the one before; the last is of today."""
+    for number, name in enumerate(files):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(size))
+        at = (NOW - (len(files) - 1 - number) * DAY_MS) / 1000
+        os.utime(path, (at, at))
+
+
+def left(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+A = [f"__consumer_offsets-0/{n:020d}.log" for n in (0, 40, 90)]
+
+
+def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> None:
+    recording(tmp_path, A)
+    (gone,) = remove_old(tmp_path, NOW, int(1.5 * DAY_MS), None)
+    assert left(tmp_path) == set(A[1:])
+    assert (gone.file, gone.first, gone.until, gone.bytes) == (A[0], 0, 40, 100)
+    assert gone.modified_ms == NOW - 2 * DAY_MS
+
+
+def test_the_newest_segment_and_day_stay_however_old_and_large(tmp_path: Path) -> None:
+    days = ["observed/2024-10-03.ndjson", "observed/2024-10-04.ndjson"]
+    recording(tmp_path, [*A, *days])
+    removed = remove_old(tmp_path, NOW + 1000 * DAY_MS, DAY_MS, 1)
+    assert left(tmp_path) == {A[2], days[1]}
+    assert [each.file for each in removed] == [*A[:2], days[0]]
+
+
+def test_the_size_is_that_of_all_and_no_more_goes_than_must(tmp_path: Path) -> None:
+    other = [f"__consumer_offsets-1/{n:020d}.log" for n in (0, 7)]
+    recording(tmp_path, [A[0], other[0], A[1], A[2], other[1]])
+    (tmp_path / "topics.json").write_bytes(bytes(50))
+    assert remove_old(tmp_path, NOW, None, 550) == []
+    assert [each.file for each in remove_old(tmp_path, NOW, None, 400)] == [A[0], other[0]]
+
+
+def test_of_a_log_that_was_set_aside_nothing_stays(tmp_path: Path) -> None:
+    former = "former-2024-10-04T000000Z/__consumer_offsets-0/" + "0" * 20 + ".log"
+    recording(tmp_path, [former, A[0]])
+    remove_old(tmp_path, NOW, DAY_MS // 2, None)
+    assert left(tmp_path) == {A[0]} and not (tmp_path / "former-2024-10-04T000000Z").exists()
