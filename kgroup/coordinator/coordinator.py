@@ -23,7 +23,7 @@ from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer import client_assignor, subscription
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.epoch_group import EpochGroup
+from kgroup.coordinator.epoch_group import AnyGroup
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.member_timers import arm_after_load
 from kgroup.coordinator.migration import classic_members, consumer_members, streams_members
@@ -349,7 +349,7 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
         step.arm(key, RETRY_BACKOFF_MS, what)
 
 
-def _fire_in_epoch_group(step: Step, group: EpochGroup[Any, Any], key: TimerKey, what: Any) -> None:
+def _fire_in_epoch_group(step: Step, group: AnyGroup, key: TimerKey, what: Any) -> None:
     member = group.members.get(key.member_id)
     timers = group.KIND.timers
     if isinstance(group, ConsumerGroup) and key.kind == TimerKind.CONSUMER_REGEX:
@@ -364,7 +364,7 @@ def _fire_in_epoch_group(step: Step, group: EpochGroup[Any, Any], key: TimerKey,
         _FENCES[type(group)](step, group, member)
 
 
-_FENCES: dict[type, Callable[[Step, Any, Any], None]] = {
+_FENCES: dict[type, Callable[..., None]] = {
     ConsumerGroup: lambda step, group, member: fence(step, group, [member]),
     ShareGroup: share.fence,
     StreamsGroup: remove_streams_member,

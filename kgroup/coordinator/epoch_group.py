@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.timer_kinds import MemberTimers
@@ -32,10 +32,12 @@ class Current(Protocol):
         """Return the record's value."""
 
     @classmethod
-    def of(cls, value: Any) -> Self:
+    def of(cls, value: Part) -> Self:
         """Return what the record says."""
 
 
+Part: TypeAlias = Any
+"""A record's key or value; the class is known by its slot and its kind of group."""
 V = TypeVar("V", bound=RecordValue)
 C = TypeVar("C", bound=Current)
 
@@ -63,7 +65,8 @@ class EpochMember(Generic[V, C]):
         return None
 
 
-M = TypeVar("M", bound=EpochMember[Any, Any])
+AnyMember: TypeAlias = EpochMember[Any, Any]
+M = TypeVar("M", bound=AnyMember)
 T = TypeVar("T")
 
 
@@ -78,10 +81,10 @@ class GroupKind(NamedTuple):
     records: Slots
     timers: MemberTimers
     session_ms: Callable[[GroupConfig], int]
-    new_member: Callable[[str], Any]
-    target_in: Callable[[Any], Any]
-    target_value: Callable[[Any], RecordValue]
-    no_target: Any
+    new_member: Callable[[str], AnyMember]
+    target_in: Callable[[Part], object]
+    target_value: Callable[[Part], RecordValue]
+    no_target: object
 
 
 @dataclass(slots=True)
@@ -109,8 +112,7 @@ class EpochGroup(Generic[M, T]):
         return not self.members
 
     def target_of(self, member_id: str) -> T:
-        found: T = self.targets.get(member_id, self.KIND.no_target)
-        return found
+        return self.targets.get(member_id, cast(T, self.KIND.no_target))
 
     def topics_expired(self, now_ms: int) -> bool:
         """Return whether the topics must be refreshed: they changed, or an epoch was never written."""
@@ -121,16 +123,16 @@ class EpochGroup(Generic[M, T]):
         self.refresh_deadline_ms = now_ms + NEVER_EXPIRES_MS
         self.refresh_epoch = epoch
 
-    def put_group(self, value: Any) -> None:
+    def put_group(self, value: Part) -> None:
         """Apply the record of the group epoch."""
         self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
 
-    def put_target(self, member_id: str, value: Any) -> None:
+    def put_target(self, member_id: str, value: Part) -> None:
         """Apply a record of a member's target; None removes it."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = self.KIND.target_in(value)
+            self.targets[member_id] = cast(T, self.KIND.target_in(value))
 
     def put_member(self, member: M) -> None:
         """Apply a member's metadata or assignment."""
@@ -139,3 +141,6 @@ class EpochGroup(Generic[M, T]):
     def drop_member(self, member_id: str) -> None:
         """Remove a member; what it had is free."""
         self.members.pop(member_id, None)
+
+
+AnyGroup: TypeAlias = EpochGroup[Any, Any]

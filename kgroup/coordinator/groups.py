@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -28,7 +27,7 @@ def forget_group(step: Step, group: Group) -> None:
     _FORGET[type(group)](step, group)
 
 
-_FORGET: dict[type, Callable[[Step, Any], None]] = {
+_FORGET: dict[type, Callable[..., None]] = {
     ClassicGroup: lambda step, group: step.write(GroupMetadataKey(group=group.group_id), None),
     ConsumerGroup: forget_consumer_group,
     ShareGroup: forget_share_group,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kgroup.coordinator.epoch_group import EpochGroup, M
+from kgroup.coordinator.epoch_group import AnyGroup, AnyMember
 from kgroup.coordinator.state import Step
 from kgroup.timers import TimerKey
 
 
-def renew_session(step: Step, group: EpochGroup[M, Any], member: M) -> None:
+def renew_session(step: Step, group: AnyGroup, member: AnyMember) -> None:
     """Restart the member's session timeout; a classic member of a consumer group brings its own."""
     kind, timeout = group.KIND, member.own_session_ms
     if timeout is None:
@@ -17,7 +15,7 @@ def renew_session(step: Step, group: EpochGroup[M, Any], member: M) -> None:
     step.arm(TimerKey(kind.timers.session, group.group_id, member.member_id), timeout)
 
 
-def limit_revocation(step: Step, group: EpochGroup[M, Any], member: M) -> None:
+def limit_revocation(step: Step, group: AnyGroup, member: AnyMember) -> None:
     """Give the member its rebalance timeout to revoke; lift the limit if it has nothing to revoke."""
     revocation = group.KIND.timers.revocation
     assert revocation is not None, "members of a share group have nothing to revoke"
@@ -28,13 +26,13 @@ def limit_revocation(step: Step, group: EpochGroup[M, Any], member: M) -> None:
         step.cancel(key)
 
 
-def cancel_all(step: Step, group: EpochGroup[Any, Any], member_id: str) -> None:
+def cancel_all(step: Step, group: AnyGroup, member_id: str) -> None:
     """Cancel every timer of a removed member."""
     for kind in group.KIND.timers.all:
         step.cancel(TimerKey(kind, group.group_id, member_id))
 
 
-def arm_after_load(step: Step, group: EpochGroup[Any, Any]) -> None:
+def arm_after_load(step: Step, group: AnyGroup) -> None:
     """Start sessions, and revocations under way; every member gets the group's session timeout."""
     kind = group.KIND
     timeout = kind.session_ms(step.state.config_of(group.group_id))

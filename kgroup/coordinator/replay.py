@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.epoch_group import EpochGroup
+from kgroup.coordinator.epoch_group import AnyGroup, Part
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
@@ -29,7 +29,7 @@ from kgroup.protocol.share_records import ShareGroupStatePartitionMetadataKey
 from kgroup.protocol.streams_records import StreamsGroupTopologyKey
 
 G = TypeVar("G", ConsumerGroup, ShareGroup, StreamsGroup)
-Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
+Replay: TypeAlias = Callable[[State, Part, Part, int, int], None]
 """What a record does to the state: its key, its value or None, its offset, its producer id."""
 
 
@@ -120,7 +120,7 @@ def _group(state: State, group_id: str, kind: type[G], *, create: bool) -> G | N
     return made
 
 
-def _group_value(group: EpochGroup[Any, Any], state: State, key: Any, value: Any) -> None:
+def _group_value(group: AnyGroup, state: State, key: Part, value: Part) -> None:
     if value is not None:
         group.put_group(value)
         return
@@ -129,7 +129,7 @@ def _group_value(group: EpochGroup[Any, Any], state: State, key: Any, value: Any
     del state.groups[group.group_id]
 
 
-def _member(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+def _member(group: AnyGroup, _: State, key: Part, value: Part) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.put_member(replace(member or group.KIND.new_member(key.member_id), metadata=value))
@@ -145,7 +145,7 @@ def _member(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None
     group.drop_member(key.member_id)
 
 
-def _target_epoch(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+def _target_epoch(group: AnyGroup, _: State, key: Part, value: Part) -> None:
     if value is not None:
         group.assignment_epoch = value.assignment_epoch
         group.assignment_timestamp_ms = value.assignment_timestamp
@@ -155,11 +155,11 @@ def _target_epoch(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -
     group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
 
 
-def _target(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+def _target(group: AnyGroup, _: State, key: Part, value: Part) -> None:
     group.put_target(key.member_id, value)
 
 
-def _current(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> None:
+def _current(group: AnyGroup, _: State, key: Part, value: Part) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         member = member or group.KIND.new_member(key.member_id)
@@ -168,29 +168,29 @@ def _current(group: EpochGroup[Any, Any], _: State, key: Any, value: Any) -> Non
         group.put_member(replace(member, current=type(member.current)(NO_EPOCH, NO_EPOCH)))
 
 
-def _partition_metadata(group: ConsumerGroup, _: State, key: Any, value: Any) -> None:
+def _partition_metadata(group: ConsumerGroup, _: State, key: Part, value: Part) -> None:
     group.has_partition_metadata = value is not None
 
 
-def _regex(group: ConsumerGroup, _: State, key: r.ConsumerGroupRegularExpressionKey, value: Any) -> None:
+def _regex(group: ConsumerGroup, _: State, key: r.ConsumerGroupRegularExpressionKey, value: Part) -> None:
     if value is None:
         group.resolved.pop(key.regular_expression, None)
     else:
         group.resolved[key.regular_expression] = value
 
 
-def _kept(group: ShareGroup, _: State, key: Any, value: Any) -> None:
+def _kept(group: ShareGroup, _: State, key: Part, value: Part) -> None:
     group.kept = value
 
 
-def _topology(group: StreamsGroup, _: State, key: Any, value: Any) -> None:
+def _topology(group: StreamsGroup, _: State, key: Part, value: Part) -> None:
     group.topology = value
 
 
-def _in_group(kind: type[G], apply: Callable[[Any, State, Any, Any], None]) -> Replay:
+def _in_group(kind: type[G], apply: Callable[[Part, State, Part, Part], None]) -> Replay:
     """Apply a record to its group; a tombstone about a missing group does nothing."""
 
-    def replay_in_group(state: State, key: Any, value: Any, _: int, __: int) -> None:
+    def replay_in_group(state: State, key: Part, value: Part, _: int, __: int) -> None:
         group = _group(state, key.group_id, kind, create=value is not None)
         if group is not None:
             apply(group, state, key, value)
@@ -205,7 +205,7 @@ _SLOTS = {
     "target": _target,
     "current": _current,
 }
-_KINDS: tuple[Any, ...] = (ConsumerGroup, ShareGroup, StreamsGroup)
+_KINDS: tuple[Part, ...] = (ConsumerGroup, ShareGroup, StreamsGroup)
 _REPLAYS: dict[type[RecordKey], Replay] = {
     r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,

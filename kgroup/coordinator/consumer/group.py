@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState, new_member
-from kgroup.coordinator.epoch_group import EpochGroup, GroupKind
+from kgroup.coordinator.epoch_group import EpochGroup, GroupKind, Part
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.timer_kinds import CONSUMER_MEMBERS
 from kgroup.domain import NO_EPOCH
@@ -133,7 +133,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
         """Return the member epoch of the partition's owner, NO_EPOCH if it is free."""
         return self._owners.get(topic_id, {}).get(partition, NO_EPOCH)
 
-    def put_target(self, member_id: str, value: Any) -> None:
+    def put_target(self, member_id: str, value: Part) -> None:
         """Apply a record of a member's target, with what a client-side assignor adds to it."""
         EpochGroup.put_target(self, member_id, value)
         if value is not None and (value.error or value.metadata_version or value.metadata_bytes):

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any
 
-from kgroup.coordinator.epoch_group import EpochGroup, GroupKind
+from kgroup.coordinator.epoch_group import EpochGroup, GroupKind, Part
 from kgroup.coordinator.streams.member import (
     NO_TASK_OFFSETS,
     HeldTasks,
@@ -158,7 +157,7 @@ class StreamsGroup(EpochGroup[StreamsMember, TaskSet]):
     def offsets_of(self, member_id: str) -> TaskOffsets:
         return self.task_offsets.get(member_id, NO_TASK_OFFSETS)
 
-    def put_group(self, value: Any) -> None:
+    def put_group(self, value: Part) -> None:
         """Apply record 17."""
         EpochGroup.put_group(self, value)
         self.validated_topology_epoch = value.validated_topology_epoch

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.latest_records import EpochRecords, known, places_of, put
+from kgroup.history.fold.latest_records import EpochRecords, Part, known, places_of, put
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import CLASSIC, CONSUMER, LEFT_FOR_NOW, RecordedMember
 from kgroup.protocol import group_records as r
@@ -31,7 +30,7 @@ class ConsumerRecords(EpochRecords):
     currents: dict[str, r.ConsumerGroupCurrentMemberAssignmentValue] = field(default_factory=dict)
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+    def replay_own(self, key: RecordKey, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:
         """Apply a resolved pattern, or partition metadata of a broker before 4.1, with names of topics."""
         if isinstance(key, r.ConsumerGroupRegularExpressionKey):
             resolved = known(r.ConsumerGroupRegularExpressionValue, value)

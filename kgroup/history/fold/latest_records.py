@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import RecordedMember
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.record_slots import Slots
 
+Part: TypeAlias = Any
+"""A record's key or value; the class is known by its slot and its kind of group."""
 T = TypeVar("T")
 V = TypeVar("V", bound=RecordValue)
 
@@ -50,18 +52,18 @@ class EpochRecords:
     PLACES: ClassVar[dict[type[RecordKey], str]]
 
     newest: int = -1
-    group: Any = None
-    target_epoch: Any = None
-    clients: dict[str, Any] = field(default_factory=dict)
-    targets: dict[str, Any] = field(default_factory=dict)
-    currents: dict[str, Any] = field(default_factory=dict)
+    group: Part = None
+    target_epoch: Part = None
+    clients: dict[str, Part] = field(default_factory=dict)
+    targets: dict[str, Part] = field(default_factory=dict)
+    currents: dict[str, Part] = field(default_factory=dict)
 
     @property
     def is_there(self) -> bool:
         """Whether the group is of this kind: its epoch or a member is on record."""
         return self.group is not None or bool(self.clients or self.currents)
 
-    def replay(self, key: Any, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+    def replay(self, key: Part, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:
         """Apply a record.
 
         Return the members to be composed again, and whether the record had a topic name requested before.
@@ -75,7 +77,7 @@ class EpochRecords:
         put(getattr(self, place), key.member_id, value)
         return (key.member_id,), False
 
-    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+    def replay_own(self, key: RecordKey, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:
         """Apply a record that no other kind has."""
         raise NotImplementedError
 

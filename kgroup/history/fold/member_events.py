@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kgroup.domain import MemberStatus, TopicPartition, partitions_text
 from kgroup.history.fold import applications
@@ -210,13 +210,17 @@ def _report_place(step: GroupStep, was: RecordedMember | None, member: RecordedM
         step.report(Kind.MEMBER_RECONCILED, f"{who} {has} at epoch {member.epoch}{gave}", member, **more)
 
 
+Units: TypeAlias = Any
+"""A set of partitions, or tasks."""
+
+
 class _Parts(NamedTuple):
     """What a member has, must give up and should have, and the first two together: partitions, or tasks."""
 
-    has: Any
-    revoking: Any
-    target: Any
-    holds: Any
+    has: Units
+    revoking: Units
+    target: Units
+    holds: Units
 
 
 def _parts(member: RecordedMember) -> _Parts:
@@ -226,8 +230,8 @@ def _parts(member: RecordedMember) -> _Parts:
     return _Parts(member.assigned, member.revoking, member.target or frozenset(), member.holds)
 
 
-def _text(parts: Any) -> str:
-    return parts.text if isinstance(parts, TaskSets) else partitions_text(parts)
+def _text(parts: Units) -> str:
+    return str(parts.text) if isinstance(parts, TaskSets) else partitions_text(parts)
 
 
 def _place(member: RecordedMember) -> tuple[MemberStatus, int, object]:

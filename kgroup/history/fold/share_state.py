@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.latest_records import EpochRecords, known, places_of
+from kgroup.history.fold.latest_records import EpochRecords, Part, known, places_of
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import SHARE, RecordedMember, ShareView
 from kgroup.protocol import record_slots
@@ -34,7 +33,7 @@ class ShareRecords(EpochRecords):
         """Whether the group is a share group: its epoch, a member or a partition is on record."""
         return self.partitions is not None or self.group is not None or bool(self.ids)
 
-    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+    def replay_own(self, key: RecordKey, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:
         """Apply the partitions with delivery state, which have names of topics."""
         self.partitions = listed = known(r.ShareGroupStatePartitionMetadataValue, value)
         if listed is None:

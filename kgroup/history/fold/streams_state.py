@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.latest_records import EpochRecords, known, places_of
+from kgroup.history.fold.latest_records import EpochRecords, Part, known, places_of
 from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import LEFT_FOR_NOW, STREAMS, RecordedMember, StreamsView
@@ -32,7 +31,7 @@ class StreamsRecords(EpochRecords):
     currents: dict[str, r.StreamsGroupCurrentMemberAssignmentValue] = field(default_factory=dict)
     topology: r.StreamsGroupTopologyValue | None = None
 
-    def replay_own(self, key: RecordKey, value: Any, names: TopicNames) -> tuple[Collection[str], bool]:
+    def replay_own(self, key: RecordKey, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:
         """Apply the topology: what each member's tasks read."""
         self.topology = known(r.StreamsGroupTopologyValue, value)
         return self.ids, False
