@@ -261,7 +261,7 @@ DOCUMENTS = {"json": _print_json, "yaml": print_yaml}
 """The formats that are one document."""
 
 
-def _rows(result: Result) -> Any:
+def _rows(result: Result) -> Iterable[Document]:
     # A stream has printed its lines before it ends with a result that has no data.
     rows: Any = result.data if result.items else [result.data] if result.data else []
     for name in result.items.split(".") if result.items else ():
