@@ -266,7 +266,8 @@ def _rows(result: Result) -> Iterable[Document]:
     rows: Any = result.data if result.items else [result.data] if result.data else []
     for name in result.items.split(".") if result.items else ():
         rows = rows[name]
-    return rows
+    found: Iterable[Document] = rows
+    return found
 
 
 def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
