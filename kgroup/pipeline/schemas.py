@@ -60,7 +60,6 @@ _BAD = {
     "start": pa.int64(),
     "end": pa.int64(),
     "reason": pa.string(),
-    "problem": pa.string(),
 }
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
 
@@ -128,7 +127,7 @@ BATCHES = _schema(
 )
 """One row per batch: `log_offset` is its first offset. A moment lies after a whole batch, never inside."""
 
-BAD_RANGES = _schema(part=pa.int32(), **_BAD)
+BAD_RANGES = _schema(part=pa.int32(), **_BAD, problem=pa.string())
 """Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
 
 EVENTS = _events()

@@ -24,7 +24,7 @@ FOLDED = ("events", "events_open", "folds")
 """The tables that can be made again, from the others."""
 FORMATS: Mapping[str, int] = {
     **dict.fromkeys(TABLES, 9),
-    **dict.fromkeys(("runs", "bad_ranges", "deliveries"), 10),
+    **dict.fromkeys(("runs", "bad_ranges"), 10),
     **dict.fromkeys(FOLDED, 11),
 }
 """The format of each table. Increase it whenever its columns or their meaning change.
@@ -135,8 +135,9 @@ def bad_in(row: Row) -> list[BadRange]:
 
 
 def range_of(row: Row) -> BadRange:
-    """Return a stored range; its row may have more, and an older one has no `problem`."""
-    problem = Problem(row.get("problem") or Problem.CORRUPT)
+    """Return a stored range; rows of format 9, and those inside `runs`, say the problem in the reason alone."""
+    said = Problem.NOT_READ if row["reason"].startswith("not read:") else Problem.CORRUPT
+    problem = Problem(row.get("problem") or said)
     return BadRange(row["source"], row["start"], row["end"], row["reason"], problem)
 
 
