@@ -68,7 +68,7 @@ def command(
     rights: Annotated[bool, option("--rights", "Which commands this principal can use here.")] = False,
     for_: Annotated[
         list[str] | None,
-        option("--for COMMAND", "With --rights: only these commands, and the ACLs to ask for."),
+        option("--for COMMAND", "With --rights: these only, and the ACLs to ask for."),
     ] = None,
     topic: Annotated[str | None, option("--topic TOPIC", "With --rights: for this topic only.")] = None,
     principal: Annotated[
