@@ -49,19 +49,20 @@ With ZooKeeper they are played by tests/interop/zookeeper, with REST by tests/un
 tests/cli/test_storage.py.
 """
 ENDLESS = re.compile(
-    r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
+    r"kgroup (watch (?!.*--until)|serve|member run|record|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
     r"|capture (?!.*--once))"
 )
 """Commands that go on until Ctrl-C; the way back ends at once, as `orders` is a classic group here."""
 SHELL = re.compile(r"[|>~$\n]|&&")
 CHANGES = re.compile(
     r"--execute|--for empty|execute |create-topic|--restore|--undo|context use"
-    r"|capture|remove-members --plan|journal|cluster status|cluster user|cluster acl"
+    r"|capture|record|remove-members --plan|journal|cluster status|cluster user|cluster acl"
 )
 """What leaves the world another one, or needs one of its own."""
 
 SLOW = "kgroup watch orders --events --notify https://hooks.local/kafka"
 ENDS = {
+    "kgroup doctor orders --at 03:00 --files ./recording": 1,
     # There is no such pod.
     "kubectl logs orders-0 | kgroup explain -": 3,
     "kubectl logs orders-0 | kgroup explain - -b broker:9092": 3,
@@ -338,7 +339,7 @@ def test_a_command_of_the_pages_does_what_it_says(line: str, world: World, kgrou
     endless = ENDLESS.match(line)
     ran = interrupted(line, world) if endless else typed(line, world, kgroup)
     assert "Traceback" not in ran.out + ran.err
-    stopped = 0 if re.match("kgroup (serve|member)", line) else 130
+    stopped = 0 if re.match("kgroup (serve|member|record)", line) else 130
     assert ran.code == ENDS.get(line, stopped if endless else 0), (ran.code, ran.out + ran.err)
     assert ran.out or ran.err or SHELL.search(line) or re.search("-q|ndjson|csv", line)
 

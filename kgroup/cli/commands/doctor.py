@@ -39,9 +39,7 @@ def command(
     all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
     at: Annotated[
         str | None,
-        option(
-            "--at TIME", "As kgroup record had seen it at that time, UTC; with --files, no broker needed."
-        ),
+        option("--at TIME", "As recorded at that time, UTC; with --files."),
     ] = None,
     files: Annotated[
         list[str] | None, option("--files DIR", "With --at: the folder of kgroup record.")
@@ -65,14 +63,12 @@ def command(
     ] = None,
     kafka: Annotated[
         str | None,
-        option(
-            "--kafka RELEASE", "What stands against this release of Kafka (5), of all groups or of those."
-        ),
+        option("--kafka RELEASE", "What stands against this release of Kafka (5)."),
     ] = None,
     rights: Annotated[bool, option("--rights", "Which commands this principal can use here.")] = False,
     for_: Annotated[
         list[str] | None,
-        option("--for COMMAND", "With --rights: only these commands, and the ACLs to ask for."),
+        option("--for COMMAND", "With --rights: these only, and the ACLs to ask for."),
     ] = None,
     topic: Annotated[str | None, option("--topic TOPIC", "With --rights: for this topic only.")] = None,
     principal: Annotated[
@@ -85,8 +81,8 @@ def command(
     Anything that could not be examined makes it unknown: 6 if rights are missing, 7 if no broker answers, 5
     otherwise, or if that is so for some groups only. Uses what describe shows, settings, and the history
     in __consumer_offsets.
-    With --kafka 5 it checks the brokers and the plan of each group instead: 8 if clients that join with the
-    default of that release, the consumer protocol, would be refused.
+    With --kafka 5 it checks the brokers and each group's plan instead: 8 if that release's default, the
+    consumer protocol, would be refused.
     With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
     5 if that is not known.
     """
