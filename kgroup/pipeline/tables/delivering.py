@@ -8,7 +8,7 @@ where runs end. The driver gets each partition's files and where its fold stoppe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from kgroup.pipeline.read.inputs import Input, StateLog
 from kgroup.pipeline.schemas import DELIVERIES as SCHEMA
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move
-from kgroup.pipeline.tables.manifest import bad_in, stopped_at
+from kgroup.pipeline.tables.manifest import bad_in, row_of, stopped_at
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.reports import StateRead
 from kgroup.pipeline.tables.store import DELIVERIES, Run
@@ -86,11 +86,11 @@ class ReadDeliveries:
                     return StateRead(part, log.failure)
                 with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
                     writer.write(DELIVERIES, delivery_rows(events))
-                bad = [asdict(each) for each in log.bad]
+                bad = list(map(row_of, log.bad))
                 if old:
                     # Files are read whole each time: damage in those that were read again is in `log.bad`.
                     again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
-                    bad += [asdict(each) for each in bad_in(old) if each.source not in again]
+                    bad += [row_of(each) for each in bad_in(old) if each.source not in again]
                 state = {
                     "part": log.partition,
                     "source": log.source,

@@ -134,8 +134,13 @@ def bad_in(row: Row) -> list[BadRange]:
     return list(map(range_of, row["bad"]))
 
 
+def row_of(bad: BadRange) -> Row:
+    """Return a range as `runs` stores it."""
+    return {"source": bad.source, "start": bad.start, "end": bad.end, "reason": bad.reason}
+
+
 def range_of(row: Row) -> BadRange:
-    """Return a stored range; rows of format 9, and those inside `runs`, say the problem in the reason alone."""
+    """Return a stored range; those of format 9 and in `runs` have the problem in the reason alone."""
     said = Problem.NOT_READ if row["reason"].startswith("not read:") else Problem.CORRUPT
     problem = Problem(row.get("problem") or said)
     return BadRange(row["source"], row["start"], row["end"], row["reason"], problem)
