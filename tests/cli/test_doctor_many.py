@@ -108,7 +108,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
-past.MANY = 2
+histories.MANY = 2
 admin = ClusterView(SocketTransport(ConnectionSettings(parse_bootstrap({cluster.bootstrap!r}))))
 found = examine_all(admin, {names!r}, window_ms=60_000, left_out=(), patience_s=0.0)
 print(sum(not checkup.unseen for checkup in found.checkups))
