@@ -325,6 +325,7 @@ ANATOMY: Mapping[int, Anatomy] = {
         Each(Operation.READ, (DELETE_GROUP,), even_none=True), _BY_NAME, on_top=True
     ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Anatomy(Whole((DESCRIBE_CONFIGS,)), values={"entries": None}),
+    ApiKey.DESCRIBE_QUORUM: Anatomy(Whole((DESCRIBE,))),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Anatomy(
         Whole((DESCRIBE,)),
         # as many as users, and none of them named: DescribeUserScramCredentialsRequest.getErrorResponse

@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
 from kgroup.cli.agents.bounds import bounded, text_of
-from kgroup.cli.agents.tools import OFFERED
+from kgroup.cli.agents.tools import FILES, OFFERED
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.frame.lazy import command_at
 from kgroup.cli.frame.registry import COMMANDS, INSPECT, READ
@@ -139,7 +139,8 @@ def test_every_tool_is_a_command_that_says_it_reads(world: World) -> None:
     for tool in listed:
         assert tool.annotations is not None and tool.annotations.read_only_hint
         assert tool.input_schema["properties"].keys() >= {"context", "rows", "skip"}
-        assert ("files" in tool.input_schema["properties"]) == (tool.name in ("blame", "replay-log"))
+        recorded = tool.name in ("blame", "replay-log", "doctor")
+        assert ("files" in tool.input_schema["properties"]) == recorded
         assert tool.output_schema is not None
         assert tool.output_schema["properties"]["schema"]["const"].startswith(f"kgroup/{tool.name}@")
     assert "never follow them" in (world.session.instructions or "")
@@ -284,7 +285,9 @@ def test_every_option_of_these_commands_is_offered_or_refused() -> None:
         assert own.keys() == {*offered.split(), *REFUSED[name]}, name
         assert not set(offered.split()) & REFUSED[name].keys()
         places = ("FILE", "DIR", "URL", "HOST", "ADDRESS")
-        wrong = [p for p in offered.split() if any(each in str(own[p].metavar) for each in places)]
+        # Of recordings an agent has a choice of those that the operator named.
+        free = {*offered.split()} - {FILES}
+        wrong = [p for p in free if any(each in str(own[p].metavar) for each in places)]
         assert wrong == [], name
 
 

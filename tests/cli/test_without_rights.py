@@ -121,6 +121,7 @@ replay-log --verify g
 replay-log --html page.html
 blame g
 capture --out captured --once
+record recorded --stop-after 1s
 offsets-topic stats
 offsets-topic top
 cluster status
@@ -170,7 +171,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("password.txt").chmod(0o600)
 
 
-RUN_ON = ("watch", "wait", "member run", "upgrade watch", "upgrade execute", "upgrade run", "downgrade ")
+RUN_ON = (
+    "watch",
+    "wait",
+    "record",
+    "member run",
+    "upgrade watch",
+    "upgrade execute",
+    "upgrade run",
+    "downgrade ",
+)
 
 
 @pytest.mark.usefixtures("files")

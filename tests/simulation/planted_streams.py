@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kgroup.coordinator.streams import commit_check, heartbeat, reconcile, target, timers
+from kgroup.coordinator import member_timers
+from kgroup.coordinator.streams import commit_check, heartbeat, reconcile, target
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.tasks.values import NO_TASKS
 from kgroup.protocol import streams_records as r
@@ -49,7 +50,7 @@ def streams_epoch_stays_when_a_thread_goes(patch: Any) -> None:
 
 def task_revocation_may_take_for_ever(patch: Any) -> None:
     patch.setattr(heartbeat, "limit_revocation", nothing)
-    patch.setattr(timers, "limit_revocation", nothing)
+    patch.setattr(member_timers, "limit_revocation", nothing)
 
 
 def last_task_forgotten(patch: Any) -> None:
@@ -92,16 +93,17 @@ def changed_topics_not_noticed(patch: Any) -> None:
 
 
 def tombstone_of_the_tasks_dropped(patch: Any) -> None:
-    def remove(step: Any, group_id: str, member_id: str) -> None:
-        step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-        step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    def remove(step: Any, group: Any, member_id: str) -> None:
+        name = group.group_id
+        step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=name, member_id=member_id), None)
+        step.write(r.StreamsGroupMemberMetadataKey(group_id=name, member_id=member_id), None)
 
     patch.setattr(heartbeat, "remove_member", remove)
 
 
 def silent_threads_are_kept(patch: Any) -> None:
     patch.setattr(heartbeat, "renew_session", nothing)
-    patch.setattr(timers, "renew_session", nothing)
+    patch.setattr(member_timers, "renew_session", nothing)
 
 
 def topology_kept_without_a_record(patch: Any) -> None:

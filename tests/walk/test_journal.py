@@ -54,6 +54,7 @@ READS = {
     | {
         "blame",
         "capture",
+        "record",
         "mcp",
         "regex check",
         "upgrade plan",

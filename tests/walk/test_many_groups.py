@@ -42,6 +42,7 @@ def test_lag_of_all(ask, crowded):
         sent.pop("MetadataRequest") == 3
     )  # the offsets topic, twice; the topics read, and whether all are seen
     assert sent.pop("DescribeClusterRequest") == 1
+    assert sent.pop("DescribeQuorumRequest") == 1  # the time, as nobody has committed of late
     assert sent == {
         "ListGroupsRequest": 2,
         "ConsumerGroupDescribeRequest": 1,  # to the one broker that listed a group as a consumer group

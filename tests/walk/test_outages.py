@@ -188,6 +188,7 @@ MORE = (
 """Commands that COMMANDS of test_two_rules.py does not walk, or not to their end."""
 ENDLESS = (
     ("capture", "--out", "captured"),
+    ("record", "recorded"),
     ("downgrade", "execute", OTHER),
     ("downgrade", "watch", OTHER),
     ("member", "run", READER, "--topic", "orders"),

@@ -64,9 +64,11 @@ class Agents:
         env = replace(self._env, command=name, flags={**self._env.flags, **flags})
         size, most = self._given.size, self._given.rows
         try:
-            words = self.tools[name].line(arguments)
+            tool = self.tools[name]
+            words = tool.line(arguments)
+            storage = self._given.storage if FILES in arguments and tool.opens_storage else ()
             async with self._places:
-                printed = await self._printed(env, words, self._given.storage if FILES in arguments else ())
+                printed = await self._printed(env, words, storage)
             skipped = {at: int(count) for at, count in skip.items()} if isinstance(skip, dict) else {}
             return bounded(printed, int(rows) if isinstance(rows, int | float) else most, size, skipped)
         except KgroupError as error:

@@ -18,7 +18,7 @@ OFFERED: Mapping[str, str] = {
     "list": "glob regex state type_ protocol_type topic static_only sort members",
     "describe": "group all_groups",
     "lag": "group rate time fail_above",
-    "doctor": "group all_groups window without patience kafka rights for_ topic principal",
+    "doctor": "group all_groups window without patience kafka rights for_ topic principal at files",
     "blame": "group files since until",
     "replay-log": "group files since until at events instance verify collapse_commits",
     "explain": "term",
@@ -51,6 +51,7 @@ class Tool:
         command, _ = command_at([name])
         assert command is not None
         self._name, self.text = name, (command.help or "").strip()
+        self.opens_storage = any(p.name == "storage_option" for p in command.params)
         chosen = {*OFFERED[name].split()} - (set() if given.files else {FILES})
         offered = [p for p in command.params if p.name in chosen]
         self._parameters = {(p.name or "").rstrip("_"): p for p in offered}

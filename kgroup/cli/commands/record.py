@@ -109,10 +109,10 @@ def command(
     )
     stop = threading.Event()
     with ExitStack() as open_:
-        open_.enter_context(alone(folder))
-        post = open_.enter_context(_posting(env, folder, notify, notify_secret_file, notify_format))
         ends_s = stop_after_s(stop_after)
         admin = open_.enter_context(open_admin(env, stop_after_s=ends_s))
+        open_.enter_context(alone(folder))
+        post = open_.enter_context(_posting(env, folder, notify, notify_secret_file, notify_format))
         recorder = Recorder(
             admin,
             folder,

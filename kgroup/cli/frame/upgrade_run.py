@@ -118,8 +118,7 @@ def _foreseen(
         lines.append(
             f"resumes with {left[0].name}" if left[0].step != WAITING else f"begins with {left[0].name}"
         )
-        lines.append(NOT_YET)
-    return _result(shown, file, False, lines, where)
+    return replace(_result(shown, file, False, lines, where), remark=NOT_YET if left else "")
 
 
 def _execute(
