@@ -71,7 +71,7 @@ def commands(bootstrap: str) -> dict[str, list[str]]:
     theirs = {}
     all_groups = ["--describe", "--all-groups"]
     for name, words in {LIST: ["--list"], STATES: [*all_groups, "--state"], OFFSETS: all_groups}.items():
-        options = ["--bootstrap-server", bootstrap, "--timeout", "10m"]
+        options = ["--bootstrap-server", bootstrap, "--timeout", "600000"]
         theirs[name] = java(TOOLS["kafka-consumer-groups"], *options, *words, jvm=SCRIPT_JVM)
     return ours | theirs
 
