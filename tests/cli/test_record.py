@@ -27,10 +27,11 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.recording.days import Days, files_of, read
-from kgroup.admin.recording.lines import Began, Ended, Ends, Incident, Judged, Looked, Members
+from kgroup.admin.recording.lines import Began, Ended, Ends, Gap, Incident, Judged, Looked, Members, Removed
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
+from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.admin.topics import create_topic
 from kgroup.cli.commands import record
 from kgroup.cli.exit_codes import ExitCode
@@ -475,3 +476,55 @@ def test_of_a_moment_one_recording_is_asked(kgroup: Kgroup, tmp_path: Path) -> N
     assert kgroup("doctor", "g", "--files", str(tmp_path)).code == ExitCode.USAGE
     ran = kgroup("doctor", "g", "--at", "1h", "--files", str(tmp_path))
     assert ran.code == ExitCode.FAILED and "has no observations" in ran.err
+
+
+def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gap, and a segment that was too old, were forgotten where the line about them could not be stored."""
+    service.step()
+    noticed = [Gap(service.now_ms, "__consumer_offsets", 0, 3, 5, "the broker no longer had them")]
+    monkeypatch.setattr(TopicLog, "gaps", lambda self: [noticed.pop()] if noticed else [])
+    old = [service.folder / "__consumer_offsets-9" / f"{first:020d}.log" for first in (0, 40)]
+    old[0].parent.mkdir()
+    for path in old:
+        path.write_bytes(b"")
+        os.utime(path, (0, 0))
+    service.recorder._limits = Limits(keep_ms=86_400_000)
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        service.recorder.poll()
+        service.recorder.tidy()
+    assert not old[0].exists() and service.recorder.state.disk is not None
+    service.step()
+    assert [(line.first, line.last) for line in service.lines(Gap)] == [(3, 5)]
+    assert [line.file for line in service.lines(Removed)] == ["__consumer_offsets-9/00000000000000000000.log"]
+    assert service.recorder.state.gaps == 1 and service.recorder.state.disk is None
+
+
+def test_what_was_removed_before_a_removal_failed_is_named(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.step()
+    old = [service.folder / "__consumer_offsets-9" / f"{first:020d}.log" for first in (0, 40, 90)]
+    old[0].parent.mkdir()
+    for path in old:
+        path.write_bytes(b"")
+        os.utime(path, (0, 0))
+    service.recorder._limits = Limits(keep_ms=86_400_000)
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path == old[1]:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    service.recorder.tidy()
+    service.step()
+    assert not old[0].exists() and old[1].exists()
+    assert [line.file for line in service.lines(Removed)] == ["__consumer_offsets-9/00000000000000000000.log"]

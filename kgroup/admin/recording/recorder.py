@@ -88,6 +88,7 @@ class Recorder:
         self._looked: Look | None = None
         self._disk: str | None = None
         self._gaps = 0
+        self._owed: list[Line] = []
         self._begun = False
         self._began_ms = self._now_ms()
         self.state = self._state()
@@ -110,13 +111,12 @@ class Recorder:
         """Record what has arrived in the log."""
         try:
             self._log.poll()
-            gaps = self._log.gaps()
             self._now_ms()
-            if gaps:
-                self._store(gaps)
-                self._gaps += len(gaps)
-            for gap in gaps:
+            for gap in self._log.gaps():
+                self._owed.append(gap)
+                self._gaps += 1
                 self._note(f"{gap.topic}-{gap.partition}: {gap.text}")
+            self._pay()
         except StorageError as error:
             self._full(error)
         else:
@@ -162,19 +162,26 @@ class Recorder:
             return
         self._tidied_ms = now_ms
         try:
-            removed = remove_old(self._folder, now_ms, self._limits.keep_ms, self._limits.most_bytes)
-            if removed:
-                self._store(removed)
+            for removed in remove_old(self._folder, now_ms, self._limits.keep_ms, self._limits.most_bytes):
+                self._owed.append(removed)
+            self._pay()
         except StorageError as error:
             self._full(error)
 
     def end(self) -> None:
         """Note that the recorder ends here."""
         try:
+            self._pay()
             if self._begun:
                 self._store([Ended(self._now_ms())])
         except StorageError as error:
             self._full(error)
+
+    def _pay(self) -> None:
+        """Store what happened once and could not be stored then."""
+        if self._owed:
+            self._store(self._owed)
+            self._owed = []
 
     def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
         if self._known is None or self._days.begins_file(now.at_ms):

@@ -21,25 +21,23 @@ class _File:
     """The segment after it; None if it has none and is no segment."""
 
 
-def remove_old(folder: Path, now_ms: int, keep_ms: int | None, most_bytes: int | None) -> list[Removed]:
-    """Remove what is too old or too much, and return what went. Of each log the newest segment stays, and so
-    does the newest day of observations. StorageError if a file cannot be removed.
+def remove_old(folder: Path, now_ms: int, keep_ms: int | None, most_bytes: int | None) -> Iterator[Removed]:
+    """Remove what is too old or too much, and yield each file that went. Of each log the newest segment
+    stays, and so does the newest day of observations. StorageError if a file cannot be removed.
     """
     try:
         files, size = list(_removable(folder)), _size(folder)
         files.sort(key=lambda file: (file.modified_ms, str(file.path)))
-        removed = []
         for file in files:
             old = keep_ms is not None and file.modified_ms < now_ms - keep_ms
             if not old and (most_bytes is None or size <= most_bytes):
                 break
             file.path.unlink()
             size -= file.bytes
-            removed.append(_removed(folder, file, now_ms))
+            yield _removed(folder, file, now_ms)
             _drop_empty(file.path.parent, folder)
     except OSError as error:
         raise StorageError(f"cannot remove {error.filename}: {error.strerror}") from None
-    return removed
 
 
 def _removed(folder: Path, file: _File, now_ms: int) -> Removed:

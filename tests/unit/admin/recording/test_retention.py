@@ -40,7 +40,7 @@ def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> 
 def test_the_newest_segment_and_day_stay_however_old_and_large(tmp_path: Path) -> None:
     days = ["observed/2024-10-03.ndjson", "observed/2024-10-04.ndjson"]
     recording(tmp_path, [*A, *days])
-    removed = remove_old(tmp_path, NOW + 1000 * DAY_MS, DAY_MS, 1)
+    removed = list(remove_old(tmp_path, NOW + 1000 * DAY_MS, DAY_MS, 1))
     assert left(tmp_path) == {A[2], days[1]}
     assert [each.file for each in removed] == [*A[:2], days[0]]
 
@@ -49,12 +49,12 @@ def test_the_size_is_that_of_all_and_no_more_goes_than_must(tmp_path: Path) -> N
     other = [f"__consumer_offsets-1/{n:020d}.log" for n in (0, 7)]
     recording(tmp_path, [A[0], other[0], A[1], A[2], other[1]])
     (tmp_path / "topics.json").write_bytes(bytes(50))
-    assert remove_old(tmp_path, NOW, None, 550) == []
+    assert list(remove_old(tmp_path, NOW, None, 550)) == []
     assert [each.file for each in remove_old(tmp_path, NOW, None, 400)] == [A[0], other[0]]
 
 
 def test_of_a_log_that_was_set_aside_nothing_stays(tmp_path: Path) -> None:
     former = "former-2024-10-04T000000Z/__consumer_offsets-0/" + "0" * 20 + ".log"
     recording(tmp_path, [former, A[0]])
-    remove_old(tmp_path, NOW, DAY_MS // 2, None)
+    list(remove_old(tmp_path, NOW, DAY_MS // 2, None))
     assert left(tmp_path) == {A[0]} and not (tmp_path / "former-2024-10-04T000000Z").exists()
