@@ -4,6 +4,9 @@ from collections import Counter
 
 import pytest
 
+from kgroup.admin.read.offsets import MAX_TIMESTAMP
+from kgroup.protocol.messages.describe_quorum import DescribeQuorumRequest
+from kgroup.protocol.messages.list_offsets import ListOffsetsRequest
 from tests.unit.admin.groups import classic_group, classic_member
 from tests.walk.world import healthy
 
@@ -83,3 +86,28 @@ def test_list_of_a_topic_describes_once(ask, crowded):
     ask(crowded, "list", "--topic", "orders", "-o", "name")
     sent = requests(crowded)
     assert {name: sent[name] for name in A_BROKER} == A_BROKER
+
+
+def test_the_time_is_asked_for_once_however_many_groups_wait(ask):
+    """doctor asked for the newest commit of the cluster for each group with unread records."""
+    few, many = (_asked_for_the_time(ask, count) for count in (2, 20))
+    assert few == many and few["DescribeQuorumRequest"] > 0
+
+
+def _asked_for_the_time(ask, count):
+    world = healthy()
+    names = [f"waits-{number}" for number in range(count)]
+    for number, name in enumerate(names):
+        world.groups.add(classic_group(name, classic_member(f"m-{number}", "orders:0")))
+        world.groups.committed[name] = {"orders:0": 10}
+    ask(world, "doctor", *names)
+    return Counter(
+        type(message).__name__
+        for _, message, _ in world.fake.sent
+        if isinstance(message, DescribeQuorumRequest)
+        or (isinstance(message, ListOffsetsRequest) and _asks_for_the_newest(message))
+    )
+
+
+def _asks_for_the_newest(request):
+    return any(p.timestamp == MAX_TIMESTAMP for topic in request.topics for p in topic.partitions)

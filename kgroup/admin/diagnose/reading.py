@@ -14,7 +14,7 @@ from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
-from kgroup.admin.read.broker_clock import Clock, clock_of
+from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.readable import CLOCK_UNSURE, TIMES
@@ -50,11 +50,13 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     waiting = {id(each): dict(_undecided(each)) for each in judged}
     wanted = {at for each in judged for at in _records_of(each, waiting[id(each)])}
     times = times_at(cluster, wanted) if wanted else {}
+    begun_of = {id(each): dict(_with_status(each, PartitionStatus.NOT_BEGUN)) for each in judged}
+    aged = {id(each): {*waiting[id(each)], *begun_of[id(each)]} for each in judged}
+    clocks = clocks_of(cluster, judged[0].now_ms, set().union(*aged.values())) if any(aged.values()) else None
     for each in judged:
-        undecided = waiting[id(each)]
-        begun = dict(_with_status(each, PartitionStatus.NOT_BEGUN))
-        if undecided or begun:
-            each.clock = each.clock or clock_of(cluster, each.now_ms, (*undecided, *begun))
+        undecided, begun = waiting[id(each)], begun_of[id(each)]
+        if clocks is not None and aged[id(each)]:
+            each.clock = clocks(aged[id(each)])
         statuses = {place: _status(each, place, row, undecided, times) for place, row in undecided.items()}
         _set(each, statuses | _fresh(cluster, each, begun) | dict(_former(each)))
 

@@ -5,8 +5,11 @@ cluster with any consumer it is seconds old. Where it is old, the controller is 
 tells as that of the leader of its quorum (KIP-836; a cluster of ZooKeeper's has none).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
@@ -96,29 +99,55 @@ class Clock:
         return None
 
 
+Clocks: TypeAlias = Callable[[Collection[TopicPartition]], Clock]
+"""Returns the clock by which records of some partitions are aged."""
+
+
 def clock_of(
     cluster: ClusterView,
     here_ms: int,
     also: Iterable[TopicPartition] = (),
     known: Answers[TopicDescription] | None = None,
 ) -> Clock:
-    """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
+    """Return the brokers' time from their records, and those of `also`; see `clocks_of`."""
+    places = frozenset(also)
+    return clocks_of(cluster, here_ms, places, known)(places)
+
+
+def clocks_of(
+    cluster: ClusterView,
+    here_ms: int,
+    also: Collection[TopicPartition],
+    known: Answers[TopicDescription] | None = None,
+) -> Clocks:
+    """Ask once for the brokers' time; return what makes a clock of their records and those of some of `also`.
 
     Producers stamp the latter: a time beyond this machine's says that one of the two is wrong. `known` topics
     are not asked for, and a cluster whose time is known is not asked. The controller is asked where the
-    records do not show that this machine's time is right.
+    records do not show that this machine's time is right. A refusal leaves this machine's.
     """
     if cluster.has_clock:
-        return Clock(here_ms)
-    clock = _by_records(cluster, here_ms, also, known)
-    if clock.newest_ms is not None and clock.sure and not clock.is_behind and not clock.ahead:
-        return clock
+        return lambda places: Clock(here_ms)
+    seen = _stamps(cluster, here_ms, also, known)
+    told = cache(lambda: _told(cluster))
+
+    def clock(places: Collection[TopicPartition]) -> Clock:
+        found = seen.clock(places)
+        if found.newest_ms is not None and found.sure and not found.is_behind and not found.ahead:
+            return found
+        if (controller := told()) is None:
+            return found
+        now_ms, off_ms = controller
+        return replace(found, here_ms=now_ms, ahead=frozenset(), off_ms=off_ms)
+
+    return clock
+
+
+def _told(cluster: ClusterView) -> tuple[int, int] | None:
+    """Return the controller's time, and how far this machine's is ahead of it; None where unknown."""
     began = cluster.now_ms()
     told_ms = _told_ms(cluster)
-    if told_ms is None:
-        return clock
-    off_ms = (began + cluster.now_ms()) // 2 - told_ms
-    return replace(clock, here_ms=told_ms, ahead=frozenset(), off_ms=off_ms)
+    return None if told_ms is None else (told_ms, (began + cluster.now_ms()) // 2 - told_ms)
 
 
 def _told_ms(cluster: ClusterView) -> int | None:
@@ -148,12 +177,29 @@ def _told_ms(cluster: ClusterView) -> int | None:
     return next((ms for ms in times if ms > 0), None)
 
 
-def _by_records(
+class _Stamps(NamedTuple):
+    """The newest timestamps: those that coordinators wrote, None where they may not be seen, and others."""
+
+    here_ms: int
+    coordinators: Sequence[int] | None = None
+    others: Mapping[TopicPartition, int] = MappingProxyType({})
+
+    def clock(self, places: Collection[TopicPartition]) -> Clock:
+        stamps = {place: self.others[place] for place in places if place in self.others}
+        if self.coordinators is None:
+            # Producers' records alone: an old one says nothing, as a topic may be quiet.
+            ahead = frozenset(p for p, ms in stamps.items() if ms > self.here_ms + BEHIND_MS)
+            return Clock(self.here_ms, ahead=ahead)
+        counted = (*self.coordinators, *(ms for ms in stamps.values() if ms <= self.here_ms))
+        return Clock(self.here_ms, max(counted, default=None))
+
+
+def _stamps(
     cluster: ClusterView,
     here_ms: int,
-    also: Iterable[TopicPartition],
+    also: Collection[TopicPartition],
     known: Answers[TopicDescription] | None,
-) -> Clock:
+) -> _Stamps:
     try:
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]
@@ -166,14 +212,11 @@ def _by_records(
         # What was written while the brokers answered is not ahead of this machine.
         here_ms += max(cluster.now_ms() - began, 0)
     except KgroupError:
-        return Clock(here_ms)
+        return _Stamps(here_ms)
     stamps = {
         place: at.timestamp_ms
         for place, at in listed.items()
         if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
     }
-    if not parts:
-        # Producers' records alone: an old one says nothing, as a topic may be quiet.
-        return Clock(here_ms, ahead=frozenset(p for p, ms in stamps.items() if ms > here_ms + BEHIND_MS))
-    counted = [ms for place, ms in stamps.items() if place.topic == OFFSETS_TOPIC or ms <= here_ms]
-    return Clock(here_ms, max(counted, default=None))
+    ours = [ms for place, ms in stamps.items() if place.topic == OFFSETS_TOPIC]
+    return _Stamps(here_ms, ours if parts else None, stamps)
