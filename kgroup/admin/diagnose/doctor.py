@@ -25,7 +25,7 @@ from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
 from kgroup.domain import grouped
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
-HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
+VERDICTS = HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
 PATIENCE_S = 10.0
 _RANK = {ERROR: 0, WARN: 1, INFO: 2}
 

@@ -65,7 +65,7 @@ def bad_of(now: Look, brokers: Mapping[int, str], severity: str = ERROR) -> list
         each
         for name, checkup in now.checkups.items()
         # What is not seen because a broker is down says nothing else about the group.
-        if name not in suffering or checkup.verdict == "sick"
+        if name not in suffering or checkup.healthy is False
         for each in _of_group(name, checkup, now.facts[name], severity)
     ]
     return [*down, *_by_host(found, now)]

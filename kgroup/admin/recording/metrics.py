@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kgroup.admin.diagnose.doctor import VERDICTS
 from kgroup.admin.discovery import machine_ms
 from kgroup.admin.recording.recorder import State
 from kgroup.admin.recording.then import INTERVALS
@@ -114,10 +115,10 @@ def _of_groups(state: State) -> Iterator[Sample]:
     """Yield what is known of the groups: first of each group, sick ones before others, then of partitions."""
     assert state.looked is not None
     checkups, lags = state.looked.checkups, state.looked.lags
-    names = sorted(checkups, key=lambda name: (checkups[name].verdict != "sick", name))
+    names = sorted(checkups, key=lambda name: (checkups[name].healthy is not False, name))
     for name in names:
         checkup, lag = checkups[name], lags.get(name)
-        for verdict in ("healthy", "sick", "unknown"):
+        for verdict in VERDICTS:
             yield "kgroup_group_verdict", (name, verdict), checkup.verdict == verdict
         yield "kgroup_group_members", (name,), checkup.group.member_count
         yield "kgroup_group_rebalances_total", (name,), state.rebalances.get(name, 0)

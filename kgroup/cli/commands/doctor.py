@@ -8,8 +8,8 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
-from kgroup.cli.output.result import Result, show
-from kgroup.cli.views.checkups import LOOKS, blocks, code_of, document_of, left_out_of, table_of, unseen_of
+from kgroup.cli.output.result import show
+from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, result_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
@@ -120,22 +120,8 @@ def command(
             admin, named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s
         )
         where = identity(admin, env)
-    checkups = found.checkups
-    sick = [checkup for checkup in checkups if checkup.healthy is False]
-    unseen = (*found.errors, *named.unseen)
-    return show(
-        env,
-        Result(
-            {"groups": [document_of(checkup) for checkup in checkups], "recorded": None},
-            list(blocks(checkups, top)),
-            items="groups",
-            names=[checkup.group.group_id for checkup in sick],
-            errors=[*unseen, *unseen_of(checkups)],
-            exit_code=ExitCode.BAD_VERDICT if sick else code_of(found, named.unseen),
-            cluster=where,
-            main=table_of(checkups),
-        ),
-    )
+    code = code_of(found, named.unseen)
+    return show(env, result_of(found, named.unseen, code, top=top, cluster=where))
 
 
 def _only_one(group: list[str] | None, all_groups: bool) -> None:

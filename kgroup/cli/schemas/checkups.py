@@ -1,7 +1,7 @@
 """The schema of a check-up, of `doctor` and `explain`."""
 
 from kgroup.admin.diagnose.checks import Diagnosis
-from kgroup.admin.diagnose.doctor import Alike
+from kgroup.admin.diagnose.doctor import VERDICTS, Alike
 from kgroup.admin.models import GroupType
 from kgroup.cli.schemas.derive import schema_of
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, array, note, nullable, one_of, record
@@ -10,7 +10,7 @@ CHECKUP = record(
     group_id=STRING,
     type=schema_of(GroupType),
     state=STRING,
-    verdict=one_of("healthy", "sick", "unknown"),
+    verdict=one_of(*VERDICTS),
     healthy=note(nullable(BOOLEAN), "null for unknown"),
     findings=array(schema_of(Diagnosis)),
     statuses=note(array(schema_of(Alike)), "of the partitions, worst first"),

@@ -1,12 +1,13 @@
 """Check-ups of groups as text, JSON and errors: of `doctor`, and of `explain` with a cluster."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Block, Column, Painted, Table
 from kgroup.cli.output.wording import MARKS, exit_codes, finding_line, more_findings, of_seen, only_rights
 from kgroup.domain import Document, count_of, grouped
@@ -72,11 +73,34 @@ def document_of(checkup: "Checkup") -> Document:
     }
 
 
-def table_of(checkups: "Sequence[Checkup]") -> Table:
-    """Return the findings as rows."""
+def result_of(
+    found: "Examined",
+    hidden: Sequence[ItemError],
+    code: ExitCode,
+    *,
+    top: int | None,
+    head: Sequence[Block] = (),
+    recorded: Document | None = None,
+    cluster: Mapping[str, object] | None = None,
+) -> Result:
+    """Return the answer of doctor: `code` is for what could not be seen, and a sick group counts more.
+
+    `recorded` is the place of an answer in a recording.
+    """
+    checkups = found.checkups
+    sick = [checkup for checkup in checkups if checkup.healthy is False]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
-    return Table(columns, rows)
+    return Result(
+        {"groups": [document_of(checkup) for checkup in checkups], "recorded": recorded},
+        [*head, *blocks(checkups, top)],
+        items="groups",
+        names=[checkup.group.group_id for checkup in sick],
+        errors=[*found.errors, *hidden, *unseen_of(checkups)],
+        exit_code=ExitCode.BAD_VERDICT if sick else code,
+        cluster=cluster,
+        main=Table(columns, rows),
+    )
 
 
 def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[Block]:

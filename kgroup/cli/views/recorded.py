@@ -11,7 +11,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import is_glob, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
-from kgroup.cli.views.checkups import blocks, code_of, document_of, table_of, unseen_of
+from kgroup.cli.views.checkups import code_of, result_of
 from kgroup.domain import Document
 from kgroup.durations import iso
 from kgroup.errors import ConfigError
@@ -33,25 +33,14 @@ def examine(env: Env, groups: Sequence[str], files: Sequence[str], moment: str, 
     names, errors = _chosen(found, groups)
     judged = [line for name in names if isinstance(line := found.judged.get(name), Judged)]
     errors += [not_found(found, name) for name in names if not isinstance(found.judged.get(name), Judged)]
-    checkups = tuple(line.checkup for line in judged)
-    sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
+    examined = Examined(tuple(line.checkup for line in judged), tuple(errors))
     many = not groups or any(map(is_glob, groups))
     hidden = found.looked.unseen if found.looked is not None and many else ()
-    code = code_of(Examined(checkups, tuple(errors)), hidden)
+    code = code_of(examined, hidden)
     if any(error.code == "NOT_SEEN" for error in errors):
         code = ExitCode.PARTIAL
-    return show(
-        env,
-        Result(
-            {"groups": [document_of(checkup) for checkup in checkups], "recorded": recorded(found)},
-            [found.text, "", *blocks(checkups, top)],
-            items="groups",
-            names=[checkup.group.group_id for checkup in sick],
-            errors=[*errors, *hidden, *unseen_of(checkups)],
-            exit_code=ExitCode.BAD_VERDICT if sick else code,
-            main=table_of(checkups),
-        ),
-    )
+    head = (found.text, "")
+    return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(found)))
 
 
 def _chosen(found: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemError]]:
