@@ -53,6 +53,7 @@ def change(
     last = f"journal {journal_id}" if journal_id is not None else ""
     if to_do is False:
         last = "Nothing changed." if errors else "Nothing to do."
+    line = "   ".join(filter(None, (summary, last)))
     return Result(
         data,
         blocks,
@@ -62,6 +63,6 @@ def change(
         exit_code=exit_code,
         cluster=cluster,
         main=main,
-        closing=tuple(filter(None, ("   ".join(filter(None, (summary, last))),))),
+        closing=(line,) if line else (),
         remark=NOT_YET if to_do else "",
     )
