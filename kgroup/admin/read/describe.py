@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,7 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.admin.read.describe_listed import as_listed
-from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
+from kgroup.admin.read.members import classic_member, consumer_member, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
@@ -116,7 +117,7 @@ def groups_only(
     for group_id, answer in answers.items():
         node = coordinators[group_id]
         if isinstance(answer, GroupDescription) and isinstance(node, Node):
-            # Just created here and not shared: a copy of so many fields takes a while.
+            # Just created here and not shared: a copy of so many fields takes a while; below too.
             answer.coordinator = node  # type: ignore[misc]
     return answers
 
@@ -163,8 +164,11 @@ def _ask(
                 answers[result.group_id] = failed
                 continue
             members = tuple(consumer_member(member, result.assignment_epoch) for member in result.members)
-            answers[result.group_id] = replace(
-                described(result.group_id, CONSUMER, CONSUMER, result.group_state),
+            answers[result.group_id] = GroupDescription(
+                result.group_id,
+                CONSUMER,
+                CONSUMER,
+                result.group_state,
                 assignor=result.assignor_name or None,
                 group_epoch=result.group_epoch,
                 assignment_epoch=result.assignment_epoch,
@@ -207,8 +211,11 @@ def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) ->
         elif answer.group_state == DEAD:  # what an unknown group is before version 6
             answers[answer.group_id] = not_found(answer.group_id)
         else:
-            group = replace(
-                described(answer.group_id, CLASSIC, answer.protocol_type, answer.group_state),
+            group = GroupDescription(
+                answer.group_id,
+                CLASSIC,
+                answer.protocol_type,
+                answer.group_state,
                 assignor=answer.protocol_data or None,
                 members=in_order(
                     classic_member(m, answer.group_state, answer.protocol_type, reports_instances)
@@ -251,7 +258,7 @@ def _with_offsets(
     if share:
         needed.add(SHARE_STATE)
     if groups:
-        topics.learn({p.topic for known in stored.values() for p in known} | needed | {OFFSETS_TOPIC})
+        topics.learn({p.topic for p in set().union(*stored.values())} | needed | {OFFSETS_TOPIC})
     unread = {
         name: never_committed(stored[name], group.known_members, read[name], topics.counts)
         for name, group in by_name.items()
@@ -259,10 +266,9 @@ def _with_offsets(
     known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
     for name, found in known_shared.items():
         unread[name] |= found.without_start
-    ends = log_ends(
-        cluster, {p for those in (stored, unread) for ps in those.values() for p in ps}, topics.known
-    )
-    starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
+    bare = set().union(*unread.values())
+    ends = log_ends(cluster, bare.union(*stored.values()), topics.known)
+    starts = log_starts(cluster, bare, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
     seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, resting, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
@@ -304,20 +310,15 @@ class Topics:
         from kgroup.admin.read.open_transactions import producers
         from kgroup.admin.read.readable import Logs
 
-        behind: dict[TopicPartition, set[int]] = {}
+        last = {place: end.offset for place, end in ends.items() if isinstance(end, ListedOffset)}
+        behind: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         for offsets in stored:
             for place, at in offsets.items():
-                end = ends.get(place)
-                if isinstance(end, ListedOffset) and at.offset < end.offset:
-                    behind.setdefault(place, set()).add(at.offset)
+                if at.offset < last.get(place, 0):
+                    behind[place].add(at.offset)
         for place, start in starts.items():
-            end = ends.get(place)
-            if (
-                isinstance(start, ListedOffset)
-                and isinstance(end, ListedOffset)
-                and start.offset < end.offset
-            ):
-                behind.setdefault(place, set()).add(start.offset)
+            if isinstance(start, ListedOffset) and start.offset < last.get(place, 0):
+                behind[place].add(start.offset)
         if not behind:
             return Sight(ends, starts)
         self._logs = logs = self._logs or Logs(self._cluster)
@@ -326,9 +327,7 @@ class Topics:
         held = {
             place
             for place in behind
-            if isinstance(stable := views[place].stable, int)
-            and isinstance(end := ends[place], ListedOffset)
-            and stable < end.offset
+            if isinstance(stable := views[place].stable, int) and stable < last[place]
         }
         # How long records have waited matters where somebody is to read them, and where readers are held
         # back.
@@ -395,7 +394,8 @@ def _complete(
         no_offsets=group.no_offsets if stored == {} and not left_out else None,
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
-    return replace(complete, findings=findings.find(complete, seen.counts))
+    complete.findings = findings.find(complete, seen.counts)  # type: ignore[misc]
+    return complete
 
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:

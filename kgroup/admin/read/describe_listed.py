@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
 from kgroup.admin.read.members import (
-    described,
     in_order,
     share_member,
     streams_member,
@@ -67,8 +65,11 @@ def as_listed(
             request = ShareGroupDescribeRequest(group_ids=tuple(named))
             answers |= {
                 group.group_id: undescribed(group)
-                or replace(
-                    described(group.group_id, SHARE, SHARE, group.group_state),
+                or GroupDescription(
+                    group.group_id,
+                    SHARE,
+                    SHARE,
+                    group.group_state,
                     assignor=group.assignor_name or None,
                     group_epoch=group.group_epoch,
                     assignment_epoch=group.assignment_epoch,
@@ -87,8 +88,9 @@ def _unknown_members(node: int, kind: str, listed: ListedGroup) -> GroupDescript
     message = f"broker {node} does not serve {name}: who is in the group is unknown"
     hint = f"Kafka {first_release(_APIS[kind], lowest)} and later serve it"
     left_out = ItemError("members", ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
-    group = described(listed.group_id, kind, listed.protocol_type, listed.group_state)
-    return replace(group, errors=(left_out,))
+    return GroupDescription(
+        listed.group_id, kind, listed.protocol_type, listed.group_state, errors=(left_out,)
+    )
 
 
 def _as_streams(
@@ -142,8 +144,11 @@ def streams_described(
             sources[task] = tuple(TopicPartition(n, task[1]) for n in names if task[1] < sizes[n])
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
     status, description = topology_description(group)
-    return replace(
-        described(group.group_id, STREAMS, STREAMS, group.group_state),
+    return GroupDescription(
+        group.group_id,
+        STREAMS,
+        STREAMS,
+        group.group_state,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor=group.assignor_name or None,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
@@ -24,7 +24,7 @@ from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset,
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
-from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, count_of, place_of
+from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
@@ -86,13 +86,56 @@ def never_committed(
     return (owned | meant) - offsets.keys()
 
 
-class Sight(NamedTuple):
-    """What was seen of the cluster's logs and topics, for all groups of a round."""
+@value
+class SeenLog:
+    """What the rows of one partition have in common, whichever group they are of.
 
-    ends: Ends
-    starts: Ends
-    views: Mapping[TopicPartition, LogView] = MappingProxyType({})
-    producers: Mapping[TopicPartition, tuple[OpenProducer, ...]] = MappingProxyType({})
+    `answer` is that about its end. `words` and `code` say why the end is unknown. `start` is where the log
+    begins, where that was asked for. `stable` is where readers of committed records stop, `held_open_by`
+    whose transactions are open there.
+    """
+
+    answer: ListedOffset | KgroupError | None
+    end: int | None
+    words: str | None
+    code: str | None
+    start: int | None
+    view: LogView | None
+    stable: int | None
+    held_open_by: tuple[OpenProducer, ...] | None
+
+
+class Sight(dict[TopicPartition, SeenLog]):
+    """What was seen of the logs, for all groups of a round; each is put together at its first use."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        starts: Ends,
+        views: Mapping[TopicPartition, LogView] = MappingProxyType({}),
+        producers: Mapping[TopicPartition, tuple[OpenProducer, ...]] = MappingProxyType({}),
+    ) -> None:
+        self._ends = ends
+        self._starts = starts
+        self._views = views
+        self._producers = producers
+
+    def __missing__(self, place: TopicPartition) -> SeenLog:
+        answer, start, view = self._ends.get(place), self._starts.get(place), self._views.get(place)
+        end = answer.offset if isinstance(answer, ListedOffset) else None
+        words = code = stable = None
+        if isinstance(answer, KgroupError):
+            code, words = code_name(answer), answer.message
+            if is_gone(answer):
+                words = answer.detail or "the topic does not exist (deleted?)"
+        if view is not None and isinstance(view.stable, int) and end is not None:
+            # Seen later than the end, it may have moved beyond that.
+            stable = min(view.stable, end)
+        # A log that ends at 0 begins there.
+        begins = start.offset if isinstance(start, ListedOffset) else 0 if end == 0 else None
+        held = self._producers.get(place) if stable is not None and stable != end else None
+        log = self[place] = SeenLog(answer, end, words, code, begins, view, stable, held)
+        return log
 
 
 def rows(
@@ -110,12 +153,8 @@ def rows(
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
     facts = GroupFacts(group, None if offsets is not None else COMMITS_UNREAD)
-    return tuple(
-        [
-            _row(p, stored.get(p), owners.get(p), facts, sight)
-            for p in sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
-        ]
-    )
+    places = sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
+    return tuple([_row(p, stored.get(p), owners.get(p), facts, sight[p]) for p in places])
 
 
 def readers_known(group: GroupDescription) -> bool:
@@ -181,7 +220,7 @@ def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     known = [row.lag for row in those if row.lag is not None]
     unknown = len(those) - len(known)
     at_least = sum(known) if known else None
-    unreadable = sum(row.unreadable or 0 for row in those)
+    unreadable = sum([row.unreadable for row in those if row.unreadable])
     return Total(None if unknown or not all_rows else at_least, at_least, unknown, unreadable)
 
 
@@ -190,65 +229,51 @@ def _row(
     committed: OffsetAndMetadata | None,
     owner: Member | None,
     group: GroupFacts,
-    sight: Sight,
+    log: SeenLog,
 ) -> OffsetRow:
-    end = sight.ends.get(partition)
-    log_end = end.offset if isinstance(end, ListedOffset) else None
-    failure = end if isinstance(end, KgroupError) else None
-    words = None
-    if failure is not None:
-        words = (
-            (failure.detail or "the topic does not exist (deleted?)") if is_gone(failure) else failure.message
-        )
-    log_start: int | None = None
-    lag: int | None
-    reason: str | None
-    status: Status | None = READ
-    view = sight.views.get(partition)
-    if committed is not None and committed.offset == log_end and group.unread is None:
-        lag, reason = 0, None
-    elif committed is not None and log_end is not None:
-        lag, reason = behind(committed.offset, log_end)
-        status = (
-            None
-            if view is None
-            else group.waiting(partition, committed.offset, owner, (end, None, log_end), view)
-        )
-    else:
-        start = sight.starts.get(partition)
-        # A log that ends at 0 begins there.
-        log_start = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
-        lag, reason = _uncommitted(log_start, log_end, words, view)
-        log_start, status = log_start if committed is None else None, None
-    stable: int | None = None
+    end = log.end
+    offset = leader_epoch = metadata = log_start = reason = None
+    lag: int | None = 0
     unreadable: int | None = 0
-    if status is None:
-        facts = group.of(partition, committed, owner, (end, log_start, log_end), view)
-        status = status_of(facts)
-        unreadable = unreadable_of(facts, lag)
-    if lag != 0 and view is not None and isinstance(view.stable, int) and log_end is not None:
-        # Seen later than the end, it may have moved beyond that.
-        stable = min(view.stable, log_end)
+    status: Status | None = READ
+    if committed is not None:
+        offset, metadata = committed.offset, committed.metadata
+        if committed.leader_epoch >= 0:
+            leader_epoch = committed.leader_epoch
+    if offset != end or end is None or group.unread is not None:
+        status = None
+        if offset is not None and end is not None:
+            lag, reason = behind(offset, end)
+            if log.view is not None:
+                status = group.waiting(partition, offset, owner, (log.answer, None, end), log.view)
+        else:
+            lag, reason = _uncommitted(log.start, end, log.words, log.view)
+            log_start = log.start if offset is None else None
+        if status is None:
+            facts = group.of(partition, committed, owner, (log.answer, log_start, end), log.view)
+            status = status_of(facts)
+            unreadable = unreadable_of(facts, lag)
+    waits = lag != 0
     if group.unread is not None:
         lag, reason = None, group.unread.message
     return OffsetRow(
         partition.topic,
         partition.partition,
-        None if committed is None else committed.offset,
-        log_end,
+        offset,
+        end,
         lag,
-        committed.leader_epoch if committed is not None and committed.leader_epoch >= 0 else None,
-        None if committed is None else committed.metadata,
+        leader_epoch,
+        metadata,
         None if owner is None else owner.member_id,
         None if owner is None else owner.instance_id,
-        words,
+        log.words,
         None,
         log_start,
         reason,
-        None if failure is None else code_name(failure),
+        log.code,
         None,
-        stable,
-        sight.producers.get(partition) if stable is not None and stable != log_end else None,
+        log.stable if waits else None,
+        log.held_open_by if waits else None,
         None,
         status,
         unreadable,

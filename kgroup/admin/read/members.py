@@ -15,7 +15,6 @@ from kgroup.admin.models import (
     Assignment,
     ClientTag,
     Described,
-    GroupDescription,
     Member,
     StreamsProcess,
     StreamsTopology,
@@ -250,8 +249,3 @@ def text_of(data: bytes) -> str | None:
 def in_order(members: Iterable[Member]) -> tuple[Member, ...]:
     """Return members by name."""
     return tuple(sorted(members, key=lambda m: (m.name, m.member_id)))
-
-
-def described(group_id: str, kind: str, protocol_type: str, state: str) -> GroupDescription:
-    """Return a description with the common fields, and all else, members too, unknown."""
-    return GroupDescription(group_id, kind, protocol_type, state)

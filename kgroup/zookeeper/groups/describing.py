@@ -14,7 +14,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read import lag
 from kgroup.admin.read.describe import unread_ends
-from kgroup.admin.read.members import assignment_of, described
+from kgroup.admin.read.members import assignment_of
 from kgroup.admin.read.offsets import EARLIEST, Committed, ListedOffset
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
@@ -209,8 +209,11 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
     errors += unread_ends(nodes.group_id, rows, nodes.group_id)
     complete = seen.state not in (LIVE, UNKNOWN, RECOVERING) and seen.subscribed is not None
     total = lag.total(rows, all_rows=complete and OFFSETS not in nodes.unread and stored.error is None)
-    group = replace(
-        described(nodes.group_id, ZOOKEEPER, CONSUMER, seen.state),
+    group = GroupDescription(
+        nodes.group_id,
+        ZOOKEEPER,
+        CONSUMER,
+        seen.state,
         members=members,
         offsets=rows,
         total_lag=total.lag,
@@ -228,7 +231,7 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
         "", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None
     )
     owner_of_all = replace(unknown, assignment=assignment_of(_rows_of(seen, stored)))
-    group = replace(described(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state), members=(owner_of_all,))
+    group = GroupDescription(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, members=(owner_of_all,))
     for row in lag.rows(group, stored.all, lag.Sight(ends, starts)):
         row = replace(row, status=None, unreadable=None)  # statuses are of Kafka's groups
         partition = TopicPartition(row.topic, row.partition)
