@@ -112,6 +112,7 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    @lru_cache(maxsize=1 << 14)  # noqa: B019  of values, and bounded
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 

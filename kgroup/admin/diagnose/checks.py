@@ -86,13 +86,13 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 
 def _described(facts: Facts) -> Iterator[Finding]:
     """Yield the description's findings without the partitions that KG319 reports."""
-    rows = facts.group.offsets
-    rest = tuple(row for row in rows if row.status is None or row.status.name != PartitionStatus.RECREATED)
+    recreated = {place for place, _ in facts.by_status.get(PartitionStatus.RECREATED, ())}
     for found in facts.group.findings:
-        if found.code != "KG301" or len(rest) == len(rows):
+        if found.code != "KG301" or not recreated:
             yield found
             continue
         # An offset of the former topic may lie beyond the end of the new one: the same cause.
+        rest = tuple(row for place, row in facts.rows if place not in recreated)
         for message, hint in beyond_end(replace(facts.group, offsets=rest), {}):
             yield replace(found, message=message, hint=hint)
 
@@ -299,16 +299,11 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 
 def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what the statuses of partitions show beyond the description: one finding for each cause."""
-    rows = [
-        (place, row.status)
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.status is not None and not row.status.good
-    ]
     for name, (code, message, hint) in _BY_STATUS.items():
         if facts.group.type == SHARE and name == PartitionStatus.FALLING_BEHIND:
             continue  # KG315 has the figures
         for weight in (ERROR, WARN):
-            found = [(place, s.why) for place, s in rows if s.name == name and s.weight == weight]
+            found = [(place, s.why) for place, _, s in facts.with_status(name) if s.weight == weight]
             if found:
                 logs = count_of(len(found), "partition")
                 scope = f"{scope_text(place for place, _ in found)} --to-earliest"

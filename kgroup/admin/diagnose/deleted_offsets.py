@@ -18,18 +18,16 @@ REMOVED = (Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)
 
 def _removed(facts: Facts) -> dict[TopicPartition, int]:
     """Return the partitions whose offsets were removed since history counts, and when."""
-    held = {
-        p
-        for p, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.committed_offset is not None
-    }
-    return {
+    removed = {
         place: event.timestamp_ms
         for event in facts.recent
         if event.kind in REMOVED
         for place in event.partitions
-        if place not in held
     }
+    for place, row in facts.rows if removed else ():
+        if row.committed_offset is not None:
+            removed.pop(place, None)
+    return removed
 
 
 def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:

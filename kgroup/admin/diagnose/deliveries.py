@@ -32,7 +32,7 @@ def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s:
         return
     if not waiting:
         return
-    places = {place for each in waiting for place in each.places}
+    places = {place for each in waiting for place, _ in each.rows}
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(places, LATEST))
     first = share_offsets(cluster, [each.group.group_id for each in waiting])

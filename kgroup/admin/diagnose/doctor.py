@@ -4,8 +4,9 @@ The verdict is healthy only when every poll succeeded and found no error. A fail
 that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
@@ -158,12 +159,13 @@ def _settled(
     return done
 
 
-def _alike(facts: Facts) -> Iterator[Alike]:
-    """Yield the statuses of a group's partitions, worst first."""
-    by_status = grouped(
-        ((status.name, status.weight), (str(place), status.why))
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if (status := row.status) is not None
-    )
-    for (name, weight), those in sorted(by_status.items(), key=lambda each: -WEIGHTS.index(each[0][1])):
-        yield Alike(name, weight, tuple(place for place, _ in those), those[0][1])
+def _alike(facts: Facts) -> list[Alike]:
+    """Return the statuses of a group's partitions, worst first."""
+    alike = []
+    for name in (name for name in facts.by_status if name is not None):
+        by_weight = grouped((status.weight, (place, status)) for place, _, status in facts.with_status(name))
+        for weight, those in by_weight.items():
+            place, status = those[0]
+            named = tuple([str(each) for each, _ in those])
+            alike.append((-WEIGHTS.index(weight), place, Alike(name, weight, named, status.why)))
+    return [each for *_, each in sorted(alike, key=itemgetter(0, 1))]

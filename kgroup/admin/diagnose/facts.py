@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
@@ -18,7 +18,7 @@ from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
-from kgroup.admin.statuses import Unseen
+from kgroup.admin.statuses import PartitionStatus, Status, Unseen
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.state import GroupState
 
 T = TypeVar("T")
+Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
+ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
 HISTORY, SETTINGS, TRANSACTIONS = "history", "settings", "transactions"
 LAG, ASSIGNMENTS = "lag", "assignments"
 LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LAG, ASSIGNMENTS)
@@ -120,15 +122,35 @@ class Facts:
     grown: Grown | None = None
     delivered: DeliveryLog | None = None
     delivery_limit: int | None = None
-    _placed: tuple[Sequence[OffsetRow], Sequence[TopicPartition]] = ((), ())
+    _placed: tuple[Sequence[OffsetRow], ByStatus] | None = None
 
     @property
-    def places(self) -> Sequence[TopicPartition]:
-        """The partition of each of the group's rows."""
+    def rows(self) -> Iterator[Placed]:
+        """The group's partitions, each with its row, in order."""
+        return ((place_of(row.topic, row.partition), row) for row in self.group.offsets)
+
+    @property
+    def by_status(self) -> ByStatus:
+        """The same by status; those without one, of groups whose lag was not judged, under None."""
         rows = self.group.offsets  # another poll has others
-        if self._placed[0] is not rows:
-            self._placed = rows, [place_of(row.topic, row.partition) for row in rows]
+        if self._placed is None or self._placed[0] is not rows:
+            found: dict[PartitionStatus | None, list[Placed]] = {}
+            last: object = self
+            those: list[Placed] = []
+            for placed in self.rows:
+                status = placed[1].status
+                if status is not last:  # rows of a group share few statuses
+                    last, those = status, found.setdefault(None if status is None else status.name, [])
+                those.append(placed)
+            self._placed = rows, found
         return self._placed[1]
+
+    def with_status(self, *names: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow, Status]]:
+        """Yield the partitions with one of these statuses, by status."""
+        for name in names:
+            for place, row in self.by_status.get(name, ()):
+                assert row.status is not None
+                yield place, row, row.status
 
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
@@ -230,8 +252,8 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
     failed = {(each.look, each.code) for each in facts.unseen}
     unknown = grouped(
         ((status.unseen.look, status.unseen.code), (place, status.unseen.message))
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if (status := row.status) is not None and status.unseen is not None
+        for place, _, status in facts.with_status(PartitionStatus.UNLEADERED, PartitionStatus.UNKNOWN)
+        if status.unseen is not None
     )
     ends = any(error.item == "offsets" for error in facts.group.errors)
     for (look, code), found in unknown.items():
@@ -278,8 +300,9 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if each.group.type != SHARE:
             # Unless partitions are named, a broker silently omits those the caller may not describe: request
             # all committed ones (None) only where there are no others.
-            others = each.pending or any(row.committed_offset is None for row in rows)
-            wanted = {*each.places, *each.pending} if others or not rows else None
+            others = each.pending or None in [row.committed_offset for row in rows]
+            named = (place for place, _ in each.rows)
+            wanted = {*named, *each.pending} if others or not rows else None
         if wanted is None or wanted:
             asked[each.group.group_id] = wanted
     unstable_offsets = unstable(cluster, asked)

@@ -50,7 +50,7 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     waiting = {id(each): dict(_undecided(each)) for each in judged}
     wanted = {at for each in judged for at in _records_of(each, waiting[id(each)])}
     times = times_at(cluster, wanted) if wanted else {}
-    begun_of = {id(each): dict(_with_status(each, PartitionStatus.NOT_BEGUN)) for each in judged}
+    begun_of = {id(each): dict(each.by_status.get(PartitionStatus.NOT_BEGUN, ())) for each in judged}
     aged = {id(each): {*waiting[id(each)], *begun_of[id(each)]} for each in judged}
     clocks = clocks_of(cluster, judged[0].now_ms, set().union(*aged.values())) if any(aged.values()) else None
     for each in judged:
@@ -83,22 +83,15 @@ def _shared(stands: bool, facts: Facts) -> Status:
 def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
     if statuses:
         rows = tuple(
-            replace(row, status=statuses[place]) if place in statuses else row
-            for place, row in zip(facts.places, facts.group.offsets, strict=True)
+            replace(row, status=statuses[place]) if place in statuses else row for place, row in facts.rows
         )
         facts.group = replace(facts.group, offsets=rows)
 
 
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
     """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
-    for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if row.status is not None and row.status.unseen in (NOT_READ, CLOCK_UNSURE):
-            yield place, row
-
-
-def _with_status(facts: Facts, name: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow]]:
-    for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if row.status is not None and row.status.name == name:
+    for place, row, status in facts.with_status(PartitionStatus.UNKNOWN):
+        if status.unseen in (NOT_READ, CLOCK_UNSURE):
             yield place, row
 
 
@@ -127,7 +120,7 @@ def _samples(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> lis
     """Return the last record read of some other partitions, of the same ones where there are no others."""
     read = [
         (place, row.committed_offset - 1)
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        for place, row in facts.rows
         if row.committed_offset
         and place in facts.committed_ms
         # The time of a record that was deleted is not to be had.
@@ -228,7 +221,7 @@ def _progress(
     others = {where: ms for where, ms in facts.committed_ms.items() if where != place}
     going_on = [
         (where, row)
-        for where, row in zip(facts.places, facts.group.offsets, strict=True)
+        for where, row in facts.rows
         if others.get(where, -1) > max(since, waits_ms) and row.member_id == member_id
     ]
     older = [
@@ -318,14 +311,16 @@ def _fresh(
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
     """Yield what the history says of partitions whatever else is known of them."""
-    stopped = _read_of_late(facts)
-    for place, row in zip(facts.places, facts.group.offsets, strict=True):
+    for place, row in facts.rows if facts.rebuilt else ():
         if row.status is None or row.status.name in (PartitionStatus.GONE, PartitionStatus.UNLEADERED):
             continue
         if place in facts.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
             yield place, status_of(known)
-        elif row.status.name == PartitionStatus.UNSUBSCRIBED and row.work:
+    unsubscribed = facts.by_status.get(PartitionStatus.UNSUBSCRIBED, ())
+    stopped = _read_of_late(facts) if unsubscribed else {}
+    for place, row in unsubscribed:
+        if row.work and place not in facts.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
                 what = "whether a member read it of late is in its history, which is not known"
                 yield place, unknown(Unseen(HISTORY, "NOT_SEEN", what))

@@ -40,18 +40,13 @@ class Silent:
 
 def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
-    stalled = {
-        place
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.status is not None
-        and row.status.name == PartitionStatus.STALLED
-        and row.status.weight == weight
-    }
+    found = facts.with_status(PartitionStatus.STALLED)
+    stalled = {place for place, _, status in found if status.weight == weight}
     if not stalled or facts.state is None:
         return []
     newest = max(facts.committed_ms.values(), default=-1)
     began = facts.completed_ms
-    found = []
+    silent = []
     for member in facts.state.view().members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
@@ -61,8 +56,8 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         whole = last <= since or stalled.issuperset(member.holds)
         since = last if whole else since
         silent_ms = max(newest, facts.now_ms if whole else newest) - since
-        found.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
-    return sorted(found, key=lambda each: (each.since_ms, name_of(each.member)))
+        silent.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
+    return sorted(silent, key=lambda each: (each.since_ms, name_of(each.member)))
 
 
 def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
@@ -122,4 +117,4 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
 
 def _rows_of(facts: Facts, places: Sequence[TopicPartition]) -> list[tuple[TopicPartition, OffsetRow]]:
     wanted = set(places)
-    return [(p, row) for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in wanted]
+    return [(place, row) for place, row in facts.rows if place in wanted]

@@ -1,5 +1,6 @@
 """The fate of unread records: held back by a transaction that does not end, or about to be deleted."""
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -9,7 +10,7 @@ from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import record_times
 from kgroup.admin.refusals import code_name
@@ -35,7 +36,7 @@ def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find what happens to unread records: a few requests per leader, for all groups."""
     judged = [each for each in facts if LAG not in each.left_out]
     behind = [(each, _behind(each)) for each in judged]
-    if places := {place for _, those in behind for place in those}:
+    if places := set[TopicPartition]().union(*(those for _, those in behind)):
         _going(cluster, behind, places)
     held = {id(each): _held_back(each) for each in judged if TRANSACTIONS not in each.left_out}
     if not (places := {place for those in held.values() for place in those}):
@@ -49,19 +50,14 @@ def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _held_back(facts: Facts) -> list[TopicPartition]:
-    return [
-        place
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.status is not None
-        and row.status.name == PartitionStatus.HELD_BACK
-        and row.status.weight == ERROR
-    ]
+    held = facts.with_status(PartitionStatus.HELD_BACK)
+    return [place for place, _, status in held if status.weight == ERROR]
 
 
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
-    for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if not row.work or row.committed_offset is None:
+    for place, row in facts.rows:
+        if not row.lag or not row.work or row.committed_offset is None:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
@@ -89,14 +85,13 @@ def _going(
     near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
     now_ms, left = behind[0][0].now_ms, FETCHED
     for each, those in behind:
-        # If records are out of order, a young one before the first unread one says nothing about that.
-        first = sorted(kept.keys() & those.keys(), key=lambda place: (place not in near, place))
+        first = sorted(near & those.keys())
+        if left:
+            # If records are out of order, a young one before the first unread one says nothing about that.
+            first += sorted(kept.keys() & those.keys() - near)
         looked_at = {place: those[place] for place in first[:left]}
-        if not looked_at:
-            continue
-
         left -= len(looked_at)
-        times = record_times(cluster, looked_at)
+        times = record_times(cluster, looked_at) if looked_at else {}
         each.going = {
             place: Going(kept[place], at if isinstance(at, int) else None)
             for place, at in ((place, times.get(place)) for place in first)
@@ -110,22 +105,25 @@ def _written_before(
     """Return the partitions of which some group's first unread record is older than this."""
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
+    failed = {place: at for place, at in listed.items() if isinstance(at, KgroupError)}
+    young_from = {
+        place: at.offset if at.offset >= 0 else sys.maxsize
+        for place, at in listed.items()
+        if isinstance(at, ListedOffset)
+    }
     found = set()
     for each, those in behind:
-        for place in those.keys() & listed.keys():
-            at = listed[place]
-            if isinstance(at, KgroupError):
-                what = f"how long records of {place} have been unread: {at.message}"
-                each.unseen.append(Unseen(LAG, code_name(at), what))
-            elif not 0 <= at.offset <= those[place]:
-                found.add(place)
+        for place in failed.keys() & those.keys():
+            what = f"how long records of {place} have been unread: {failed[place].message}"
+            each.unseen.append(Unseen(LAG, code_name(failed[place]), what))
+        found.update([place for place, first in those.items() if first < young_from.get(place, 0)])
     return found
 
 
 def unread(facts: Facts) -> Iterator[Found]:
     """Yield what holds readers back, and what is about to be lost."""
-    rows = {p: row for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in facts.holding}
-    if rows:
+    if facts.holding:
+        rows = {place: row for place, row in facts.rows if place in facts.holding}
         evidence = [
             f"{place}: committed {row.committed_offset}, last stable offset "
             f"{row.last_stable_offset}, log end {row.log_end_offset}"

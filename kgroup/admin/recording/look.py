@@ -103,7 +103,7 @@ def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLa
 
 
 def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
-    places = {place for each in facts.values() for place in each.places}
+    places = {place for each in facts.values() for place, _ in each.rows}
     try:
         found = list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
     except KgroupError:
@@ -160,7 +160,7 @@ class Known:
         ends = {
             place: (now.starts.get(place), row.log_end_offset)
             for each in now.facts.values()
-            for place, row in zip(each.places, each.group.offsets, strict=True)
+            for place, row in each.rows
         }
         changed = {place: at for place, at in ends.items() if self._ends.get(place) != at}
         self._ends |= changed

@@ -1,7 +1,7 @@
 """Check-ups of groups as text, JSON and errors: of `doctor`, and of `explain` with a cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -14,7 +14,7 @@ from kgroup.domain import Document, count_of, grouped
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.doctor import Checkup, Examined
+    from kgroup.admin.diagnose.doctor import Alike, Checkup, Diagnosis, Examined
 
 LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 _WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
@@ -59,6 +59,11 @@ def unseen_of(checkups: "Iterable[Checkup]") -> list[ItemError]:
     return errors
 
 
+def _flat(found: "Diagnosis | Alike") -> Document:
+    """Return the fields of a finding, or status; `asdict` would copy the name of each partition."""
+    return {field.name: getattr(found, field.name) for field in fields(found)}
+
+
 def document_of(checkup: "Checkup") -> Document:
     """Return a check-up as JSON."""
     return {
@@ -67,8 +72,8 @@ def document_of(checkup: "Checkup") -> Document:
         "state": checkup.group.state,
         "verdict": checkup.verdict,
         "healthy": checkup.healthy,
-        "findings": [asdict(found) for found in checkup.findings],
-        "statuses": [asdict(alike) for alike in checkup.statuses],
+        "findings": [_flat(found) for found in checkup.findings],
+        "statuses": [_flat(alike) for alike in checkup.statuses],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
 
@@ -90,7 +95,7 @@ def result_of(
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
+    rows = [{"group_id": c.group.group_id, **_flat(finding)} for c in checkups for finding in c.findings]
     return Result(
         {"groups": [document_of(checkup) for checkup in checkups], "recorded": recorded},
         [*head, *blocks(checkups, top)],
