@@ -24,7 +24,7 @@ from kgroup.cli.views.lagging import (
     rows_of,
     verdict_of,
 )
-from kgroup.domain import count_of
+from kgroup.domain import Document, count_of
 
 
 class Shown:
@@ -74,28 +74,33 @@ class Shown:
         return Part(
             documents=lambda: documents(measured.groups),
             blocks=lambda: self._blocks(measured),
-            main=lambda: self._table(measured),
+            main=lambda: self._table(measured)[0],
             names=lambda: (group.group_id for group in measured.groups),
         )
 
     def _blocks(self, measured: LagReport) -> list[Block]:
-        table = self._table(measured)
+        table, rows = self._table(measured)
         lines: list[Block] = [
             line for group in measured.groups for line in (headline(group), *held_open(group.offsets))
         ]
         if not table.rows:
             return lines
-        rows = sum(len(list(rows_of(group, self._by_topic))) for group in measured.groups)
         left = [] if len(table.rows) == rows else [f"{len(table.rows)} of {count_of(rows, 'row')} shown"]
         return [*lines, "", table, *left]
 
-    def _table(self, measured: LagReport) -> Table:
+    def _table(self, measured: LagReport) -> tuple[Table, int]:
+        """Return the rows to show, and how many there are."""
         rated = any(group.consumed_per_s is not None for group in measured.groups)
         several = len(self._named.groups) > len(self._absent) + 1
         held = any(unstable(row) for group in measured.groups for row in group.offsets)
         columns = columns_of(self._by_topic, self._in_time, rated, several, held)
-        rows = (self._pick(list(rows_of(group, self._by_topic))) for group in measured.groups)
-        return Table(columns, [row for of_group in rows for row in of_group])
+        rows: list[Document] = []
+        count = 0
+        for group in measured.groups:
+            of_group = rows_of(group, self._by_topic)
+            count += len(of_group)
+            rows += self._pick(of_group)
+        return Table(columns, rows), count
 
     def _ending(self) -> Ending:
         unseen: Iterable[ItemError] = self._named.unseen

@@ -236,7 +236,7 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
     return tuple(columns)
 
 
-def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
+def rows_of(group: GroupLag, by_topic: bool) -> list[Document]:
     """Return a row for each partition, or each topic, of a group."""
     rows: list[Document] = []
     for row in () if by_topic else group.offsets:
