@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import DeliveryLog
-from kgroup.domain import TopicPartition, count_of
+from kgroup.domain import ZERO_UUID, TopicPartition, count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -81,7 +81,7 @@ def recorded_by(
             recorded.rebuilt = frozenset(
                 place
                 for place, at in state.offsets.items()
-                if any(at.topic_id) and ids.get(place.topic, at.topic_id) != at.topic_id
+                if at.topic_id != ZERO_UUID and ids.get(place.topic, at.topic_id) != at.topic_id
             )
             state.offsets = {}
         if bad:
