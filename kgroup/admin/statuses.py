@@ -294,10 +294,11 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     if made.generations >= LOOPS:
         why = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
         return Status(PartitionStatus.STALLED, ERROR, why)
-    if made.busy:
+    bound = max(SUSPECT_MS, usual)
+    # It reads the other first only while it reads.
+    if made.busy and f.now_ms - made.owner_ms <= bound:
         why = f"{who} reads {made.busy} first, where older records wait"
         return Status(PartitionStatus.FALLING_BEHIND, WARN, why)
-    bound = max(SUSPECT_MS, usual)
     silent = made.owner_ms <= began and alone > 2 * bound
     if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms or silent:
         return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")

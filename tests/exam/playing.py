@@ -47,6 +47,8 @@ POLL_MS = 300_000
 STATIC_SESSION_MS = 1_800_000
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000}
+STAGGER_MS = 700
+"""A reader commits one of its partitions after the other."""
 Place = TopicPartition
 
 
@@ -452,7 +454,10 @@ class Group:
             part.entries.append(Entry(part.end, "marker", now))
             part.end += 1
         if (owner := self.owner(place)) is not None:
-            self.machine.at(now + self.delay_ms, lambda: self._reads(owner, place))
+            self.machine.at(now + self._delay_of(place), lambda: self._reads(owner, place))
+
+    def _delay_of(self, place: Place) -> int:
+        return self.delay_ms + STAGGER_MS * place.partition
 
     def _append(self, place: Place, count: int, kind: str) -> None:
         log, now = self.machine.log(*place), self.machine.now_ms
@@ -500,7 +505,7 @@ class Group:
         ripe = [
             e.offset + 1
             for e in part.readable(part.committed or part.start)
-            if e.ms <= self.machine.now_ms - self.delay_ms
+            if e.ms <= self.machine.now_ms - self._delay_of(place)
         ]
         if not ripe:
             return
@@ -547,7 +552,7 @@ class Group:
         if state.others == "busy":
             for place in self.parts:
                 if place != self.subject:
-                    self._feed(place, self.ago.fed, 0)
+                    self._feed(place, self.fed_ms, 0)
         self._log()
         self._owner()
         if state.subscription == "assign":
@@ -563,6 +568,11 @@ class Group:
         if state.membership != "stable":
             self._unrest()
 
+    @property
+    def fed_ms(self) -> int:
+        """How long ago records began to come: while all was well, too."""
+        return max(self.ago.fed, self.since_ms + 60_000)
+
     def _feed(self, place: Place, begin_ms: int, end_ms: int, count: int = 1) -> None:
         for ago in range(begin_ms, end_ms, -self.period_ms):
             self._at(ago - self.period_ms + self.phase_ms, lambda: self.produce(place, count))
@@ -573,7 +583,7 @@ class Group:
         many = 10 if self.state.owner == "slow" else 1
         match self.state.log:
             case "growing" | "trimmed" | "emptied" | "grown":
-                self._feed(subject, self.ago.fed, 0, many)
+                self._feed(subject, self.fed_ms, 0, many)
             case "bursts":
                 self._at(since + 1_000, lambda: self.produce(subject, 50))
             case "compacted":
@@ -762,6 +772,7 @@ class Group:
         answer = self._send_join(member).of(JoinGroupResponse)
         assert answer.error_code == 0, answer
         member.member_id, member.epoch = answer.member_id, answer.generation_id
+        self._owns(member, member.owned)
         self.ends.append(self.machine.now_ms)
 
     def _third(self) -> None:

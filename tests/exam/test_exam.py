@@ -20,6 +20,8 @@ FOUND = (
     "protocol=consumer owner=dead-static log=recreated membership=flapping since=400",
     "owner=dead-static log=bursts since=120 delay=lazy seed=500225",
     "protocol=consumer subscription=pattern owner=hung log=recreated",
+    "owner=hung delay=lazy since=400",
+    "owner=hung membership=shared-id delay=lazy log=grown since=120",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

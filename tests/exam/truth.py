@@ -205,9 +205,13 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         for p in rest
         if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
     ]
-    if older and min(older) < -NEAR and waited > PROMPT_MS + NEAR and not group.ends:
+    # It reads the others first only while it reads.
+    bounds = [max(SUSPECT_MS, TIMES * usual) for usual in (min(delays), max(delays))]
+    idle = group.look_ms - max(own, default=-1)
+    reads = idle < min(bounds) - NEAR and waited > PROMPT_MS + NEAR
+    if older and min(older) < -NEAR and reads and not group.ends:
         return [("falling-behind", "warn")]
-    if older and min(older) <= NEAR:
+    if older and min(older) <= NEAR and idle <= max(bounds) + NEAR:
         found.append(("falling-behind", "warn"))
     return list(dict.fromkeys(found))
 

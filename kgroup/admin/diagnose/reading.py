@@ -254,10 +254,16 @@ def _held_with(facts: Facts, place: TopicPartition) -> frozenset[TopicPartition]
 def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
     """Return since when this member owns a partition; -1 where that is before what the history has.
 
-    A classic group assigns anew with each generation; in the consumer protocol a partition stays where it is.
+    A classic group assigns anew with each generation, and a process that takes an instance id over gets its
+    partitions without one; in the consumer protocol a partition stays where it is.
     """
     if facts.group.type == CLASSIC:
-        return facts.completed_ms
+        taken_over = (
+            event.timestamp_ms
+            for event in facts.history or ()
+            if event.kind == Kind.MEMBER_REPLACED and event.member_id == member_id
+        )
+        return max(facts.completed_ms, max(taken_over, default=-1))
     got = -1
     for event in reversed(facts.history or ()):
         if event.member_id != member_id or event.kind not in _OWNING:

@@ -119,7 +119,7 @@ def test_each_status_has_a_partition() -> None:
         caught(owner=Owner("a", left=True)).name,
         caught(committed=None).name,
         caught(waited_ms=80_000, progress=silent).name,
-        caught(waited_ms=80_000, progress=Progress(0, 995_000, busy="orders-1")).name,
+        caught(waited_ms=80_000, progress=Progress(0, 995_000, 995_000, busy="orders-1")).name,
         caught().name,
         caught(readable=HIDDEN).name,
     }
@@ -138,6 +138,10 @@ def test_a_reader_that_leaves_records_which_others_would_have_read_is_stalled() 
     assert caught(waited_ms=61_000, progress=Progress(0)).weight == ERROR
     assert caught(waited_ms=61_000, progress=busy).weight == "warn"
     assert caught(waited_ms=301_000, progress=busy).weight == ERROR
+    # It reads an older record first only while it reads.
+    first = Progress(0, 995_000, 995_000, busy="orders-1")
+    assert caught(waited_ms=80_000, progress=first).name == PartitionStatus.FALLING_BEHIND
+    assert caught(waited_ms=80_000, progress=replace(first, owner_ms=960_000)).name == PartitionStatus.STALLED
     # A group that takes a minute for everything is given ten.
     slow = Progress(0, others_ms=1_000_000, usual_ms=60_000)
     assert caught(waited_ms=16_000, progress=slow).weight == OK
