@@ -1,11 +1,13 @@
 """Models as JSON objects: equal to `dataclasses.asdict`, and fast enough for a million of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
+from typing import Any, TypeVar
 
 from kgroup.domain import Document
 
+T = TypeVar("T")
 PLAIN = frozenset({int, str, bool, float, type(None)})
 """The types that JSON has itself."""
 _READERS: dict[type, tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]] | None] = {}
@@ -16,6 +18,17 @@ def document(model: object) -> Document:
     made = _plain(model)
     assert isinstance(made, dict)
     return made
+
+
+def fields_of(model: object, names: Iterable[str], own: Document) -> Document:
+    """Return a value for each name, in that order: that of `own`, or else the model's field of that name."""
+    return {name: own[name] if name in own else getattr(model, name) for name in names}
+
+
+def declared(kind: type[T], model: object, own: Document) -> T:
+    """Return a TypedDict with a value for each of its fields, found as `fields_of` does."""
+    made: Any = fields_of(model, kind.__annotations__, own)
+    return made  # type: ignore[no-any-return]
 
 
 def _plain(value: object) -> object:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.as_json import document
+from kgroup.admin.as_json import document, fields_of
 from kgroup.admin.models import STATES, GroupListing, ItemError, Listing
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
@@ -38,6 +38,7 @@ _COLUMNS = (
     Column("coordinator", right=True),
     Column("address", wide=True),
 )
+_KEYS = [column.key for column in _COLUMNS]
 
 
 @make(
@@ -169,15 +170,12 @@ def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) ->
     rows: list[Document] = []
     for group in groups:
         node = group.coordinator
-        row: Document = {
-            "group_id": group.group_id,
-            "type": group.type,
-            "protocol_type": group.protocol_type,
-            "state": group.state,
+        worded: Document = {
             "members": UNKNOWN if group.members is None and node is None else group.members,
+            "coordinator": None if node is None else f"{node.id}",
+            "address": None if node is None else f"{node.host}:{node.port}",
         }
-        place = {} if node is None else {"coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
-        rows.append(row | place)
+        rows.append(fields_of(group, _KEYS, worded))
     # A table of many groups needs no documents.
     as_json = env.output.format in ("json", "yaml", "ndjson")
     return show(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from kgroup.admin.as_json import fields_of
 from kgroup.admin.models import (
     CONSUMER,
     STREAMS,
@@ -66,6 +67,7 @@ STREAMS_COLUMNS = (
     Column("tasks"),
     Column("target_tasks"),
 )
+_MEMBER_KEYS = [column.key for column in (*STREAMS_COLUMNS, *PINGED_COLUMNS)]
 TOPOLOGY_COLUMNS = (
     Column("subtopology_id", "SUBTOPOLOGY"),
     Column("source_topics", "SOURCES"),
@@ -106,6 +108,7 @@ OFFSET_COLUMNS = (
     Column("owner_thread", "THREAD", wide=True),
     Column("error", wide=True),
 )
+_OFFSET_KEYS = [column.key for column in OFFSET_COLUMNS]
 HELD_OPEN = 5
 """Partitions with open transactions that are described in text; -o json has them all."""
 _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
@@ -342,28 +345,24 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         state = "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
     aim = None if target is None else "=" if target == member.assignment else assignment_text(target)
     process_id = None if member.process is None else member.process.process_id
-    return {
+    worded: Document = {
         "group_id": group_id,
         "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
         "member_id": short_member_id(member.member_id, member.instance_id) if short else member.member_id,
         "host": UNKNOWN if member.host is None else member.host,
         "client_id": UNKNOWN if member.client_id is None else member.client_id,
-        "rack_id": member.rack_id,
-        "protocol": member.protocol,
-        "member_epoch": member.member_epoch,
         "state": state,
         "partitions": UNKNOWN if member.partition_count is None else member.partition_count,
         "assignment": owned_text(member),
         "target_assignment": aim,
         "lag": lag,
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
-        "session_timeout_ms": member.session_timeout_ms,
-        "failed_pings": member.failed_pings,
         "process": process_id if process_id is None or not short else short_process_id(process_id),
         "endpoint": None if member.process is None else member.process.endpoint,
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
+    return fields_of(member, _MEMBER_KEYS, worded)
 
 
 def offset_cells(row: OffsetRow | PartitionLag) -> Document:
@@ -424,23 +423,16 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
         if row.member_id is not None:
             instance_id = row.instance_id
             member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
-        rows.append(
-            {
-                "group_id": group.group_id,
-                "topic": row.topic,
-                "partition": row.partition,
-                **offset_cells(row),
-                **stable_cells(row),
-                "status": None if row.status is None else row.status.name,
-                "instance_id": instance_id,
-                "member_id": member_id,
-                "leader_epoch": row.leader_epoch,
-                "metadata": row.metadata,
-                "assigned_epoch": row.assigned_epoch,
-                "owner_thread": row.owner_thread,
-                "error": row.error or row.reason,
-            }
-        )
+        worded: Document = {
+            "group_id": group.group_id,
+            **offset_cells(row),
+            **stable_cells(row),
+            "status": None if row.status is None else row.status.name,
+            "instance_id": instance_id,
+            "member_id": member_id,
+            "error": row.error or row.reason,
+        }
+        rows.append(fields_of(row, _OFFSET_KEYS, worded))
     return rows
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from kgroup.admin.as_json import declared
 from kgroup.cli.output.tables import Column
 from kgroup.domain import Document, TopicPartition
 from kgroup.durations import iso
@@ -88,49 +89,28 @@ EVENT_COLUMNS = (
 def event_json(event: Event) -> EventDocument:
     """Return one event as printed."""
     epochs = event.protocol in EPOCHS
-    return {
-        "offset": event.offset,
-        "end_offset": event.end_offset,
+    worded: Document = {
         "topic": event.log_topic,
         "partition": event.log_partition,
-        "timestamp_ms": event.timestamp_ms,
         "timestamp": iso(event.timestamp_ms),
-        "end_timestamp_ms": event.end_timestamp_ms,
         "group_id": event.group or None,
         "type": event.protocol or None,
         "generation": None if epochs or event.epoch < 0 else event.epoch,
         "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
-        "member_epoch": event.member_epoch,
         "event": event.kind.value,
-        "member_id": event.member_id,
-        "instance_id": event.instance_id,
-        "detail": event.detail,
-        "cause": event.cause,
-        "proven": event.proven,
-        "suspicious": event.suspicious,
-        "count": event.count,
         "partitions": [place._asdict() for place in event.partitions],
-        "unowned_ms": event.unowned_ms,
         "unowned": [each._asdict() for each in event.unowned],
         "records": [each._asdict() for each in event.records],
     }
+    return declared(EventDocument, event, worded)
 
 
 def coverage_json(covered: "Coverage") -> CoverageDocument:
     """Return the coverage of one partition as printed."""
-    return {
-        "topic": covered.topic,
-        "partition": covered.partition,
-        "source": covered.source,
-        "first_offset": covered.first_offset,
-        "last_offset": covered.last_offset,
-        "records": covered.records,
-        "missing": covered.missing,
-        "from_the_start": covered.from_the_start,
+    worded: Document = {
         "complete_from_offset": covered.complete_from,
-        "complete_from_ms": covered.complete_from_ms,
         "complete_from": iso(covered.complete_from_ms),
         "unread": covered.failure.message if covered.failure is not None else None,
         "bad_ranges": [asdict(bad) for bad in covered.bad],
-        "gaps": covered.gaps,
     }
+    return declared(CoverageDocument, covered, worded)

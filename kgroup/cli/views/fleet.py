@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.admin.as_json import document
+from kgroup.admin.as_json import document, fields_of
 from kgroup.admin.migrate.models import BLOCKED, READY
 from kgroup.admin.migrate.models import UNKNOWN as NOT_KNOWN
 from kgroup.admin.models import ItemError
@@ -171,12 +171,11 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
         Column("state", wide=True),
         Column("assignor", wide=True),
     )
-    cells = [
+    keys = [column.key for column in columns]
+    worded: Iterator[Document] = (
         {
             "context": context,
-            "group_id": row.group_id,
             "verdict": "BLOCKED" if row.verdict == BLOCKED else row.verdict,
-            "effort": row.effort,
             "members": UNKNOWN if row.members is None else row.members,
             "obstacles": ", ".join(
                 [*(each.code for each in row.blockers), *(f"{each.code}?" for each in row.unknown)]
@@ -186,12 +185,10 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
             "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
             or (UNKNOWN if row.members != 0 else None),
             "warnings": ", ".join(row.warnings) or None,
-            "state": row.state,
-            "assignor": row.assignor,
         }
         for context, row in rows
-    ]
-    return Table(columns, cells)
+    )
+    return Table(columns, [fields_of(row, keys, own) for (_, row), own in zip(rows, worded, strict=True)])
 
 
 def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:

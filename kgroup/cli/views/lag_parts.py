@@ -97,7 +97,7 @@ class Shown:
         rows: list[Document] = []
         count = 0
         for group in measured.groups:
-            of_group = rows_of(group, self._by_topic)
+            of_group = rows_of(group, columns, self._by_topic)
             count += len(of_group)
             rows += self._pick(of_group)
         return Table(columns, rows), count

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
-from kgroup.admin.as_json import document
+from kgroup.admin.as_json import document, fields_of
 from kgroup.admin.models import REBALANCING, ItemError
 from kgroup.admin.read.broker_clock import SET_RIGHT
 from kgroup.admin.read.lag import counted, readers_unknown, total, unknown_of
@@ -236,39 +236,35 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
     return tuple(columns)
 
 
-def rows_of(group: GroupLag, by_topic: bool) -> list[Document]:
+def rows_of(group: GroupLag, columns: Iterable[Column], by_topic: bool) -> list[Document]:
     """Return a row for each partition, or each topic, of a group."""
-    rows: list[Document] = []
-    for row in () if by_topic else group.offsets:
-        rest = None if row.lag is None and row.gone else UNKNOWN
-        cells = offset_cells(row) if row.lag is None else None
-        rows.append(
-            {
-                "group_id": group.group_id,
-                "topic": row.topic,
-                "partition": row.partition,
-                "committed_offset": cells["committed_offset"] if cells else row.committed_offset,
-                "log_end_offset": cells["log_end_offset"] if cells else row.log_end_offset,
-                **stable_cells(row),
-                "lag": cells["lag"] if cells else row.lag,
-                "status": None if row.status is None else row.status.name,
-                "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
-                "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
-                "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
-                # A dynamic member has no instance id; this column is for its reader.
-                "instance_id": row.instance_id or row.member_id,
-                "member_id": row.member_id,
-                "error": row.error,
-            }
-        )
-    for topic, oldest in _topics(group) if by_topic else ():
-        rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
-        measured = ("consumed_per_s", "produced_per_s", "lag")
-        fields: Document = {**topic}
-        shown = {key: rest if fields[key] is None else fields[key] for key in measured}
-        ages = {"time_lag": duration_text(oldest) or rest}
-        rows.append({"group_id": group.group_id, **fields, **shown, **ages})
-    return rows
+    if by_topic:
+        return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
+    keys = [column.key for column in columns]
+    return [fields_of(row, keys, _worded(group, row)) for row in group.offsets]
+
+
+def _worded(group: GroupLag, row: PartitionLag) -> Document:
+    """Return the cells that are not a field of the row as it is."""
+    rest = None if row.lag is None and row.gone else UNKNOWN
+    return {
+        "group_id": group.group_id,
+        **(offset_cells(row) if row.lag is None else {}),
+        **stable_cells(row),
+        "status": None if row.status is None else row.status.name,
+        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
+        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
+        "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
+        # A dynamic member has no instance id; this column is for its reader.
+        "instance_id": row.instance_id or row.member_id,
+    }
+
+
+def _topic_row(group: GroupLag, topic: TopicLag, oldest: int | None) -> Document:
+    rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
+    fields: Document = {**topic, "group_id": group.group_id, "time_lag": duration_text(oldest)}
+    measured = ("consumed_per_s", "produced_per_s", "lag", "time_lag")
+    return {**fields, **{key: rest if fields[key] is None else fields[key] for key in measured}}
 
 
 def _topics(group: GroupLag) -> list[tuple[TopicLag, int | None]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, TypedDict
 
-from kgroup.admin.as_json import document
+from kgroup.admin.as_json import declared, document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, PlannedGroup
 from kgroup.admin.change.unread import not_seen
@@ -137,10 +137,7 @@ def _rows(items: Iterable[OffsetChange]) -> Document:
 
 def _row(item: OffsetChange) -> ChangedOffset:
     before, after = item.before, item.after
-    return {
-        "group_id": item.group_id,
-        "topic": item.topic,
-        "partition": item.partition,
+    worded: Document = {
         "current_offset": before.offset if before else None,
         "new_offset": after.offset if after else None,
         "change": after.offset - before.offset if before and after else None,
@@ -148,11 +145,8 @@ def _row(item: OffsetChange) -> ChangedOffset:
         "new_leader_epoch": after.leader_epoch if after else None,
         "current_metadata": before.metadata if before else None,
         "new_metadata": after.metadata if after else None,
-        "result": item.result,
-        "error_code": item.error_code,
-        "effect": item.effect,
-        "lag": item.lag,
     }
+    return declared(ChangedOffset, item, worded)
 
 
 def _cautions(plan: OffsetsPlan) -> list[str]:
