@@ -60,6 +60,11 @@ class EpochMember(Generic[V, C]):
         return getattr(self.metadata, "instance_id", None)
 
     @property
+    def is_classic(self) -> bool:
+        """Whether the member speaks the classic protocol, as one of a consumer group may."""
+        return False
+
+    @property
     def own_session_ms(self) -> int | None:
         """The session timeout that the member brings; None for the group's."""
         return None

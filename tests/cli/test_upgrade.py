@@ -11,6 +11,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import Journal
 from kgroup.admin.migrate.execute import convert_empty
 from kgroup.admin.migrate.plan import plan_migration
+from kgroup.admin.migrate.rehearsal_shard import copies_of
 from kgroup.admin.migrate.rehearse import rehearse
 from kgroup.admin.migrate.rehearse_groups import _of_cluster
 from kgroup.admin.read.describe import describe
@@ -83,7 +84,8 @@ def _rehearsed(cluster, group, transport):
     settings = known[group]
     if isinstance(settings, KgroupError):
         raise settings
-    done = rehearse(log, group, settings=settings, topic_names=source.topic_names, partition_counts=counts)
+    copy = copies_of(log, [group])[group]
+    done = rehearse(copy, group, settings=settings, topic_names=source.topic_names, partition_counts=counts)
     assert (done.upgrade, done.downgrade) == ("converted", "converted")
     return sum(len(step.records) for step in done.steps)
 

@@ -12,6 +12,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import Journal
 from kgroup.admin.migrate.execute import convert_empty
 from kgroup.admin.migrate.plan import plan_migration
+from kgroup.admin.migrate.rehearsal_shard import copies_of
 from kgroup.admin.migrate.rehearse import rehearse
 from kgroup.admin.migrate.watch import DONE, Look, watch_migration
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
@@ -133,8 +134,9 @@ def test_rehearsal_writes_the_records_the_broker_then_writes(
     names, log = _log(case, admin)
     counts = {topic: PARTITIONS}
     settings = {"group.consumer.min.session.timeout.ms": "1000", "group.min.session.timeout.ms": "1000"}
+    copy = copies_of(log, [case.group])[case.group]
     rehearsed = rehearse(
-        log, case.group, settings=settings, topic_names=names.topic_names, partition_counts=counts
+        copy, case.group, settings=settings, topic_names=names.topic_names, partition_counts=counts
     )
     assert (rehearsed.upgrade, rehearsed.downgrade) == ("converted", "converted")
     for protocol in ("consumer", "classic"):

@@ -57,8 +57,8 @@ def commit_of_an_old_epoch(patch: Any) -> None:
 def commit_at_the_assignment_epoch_refused(patch: Any) -> None:
     right = commit_check.OlderEpoch.__init__
 
-    def init(self: Any, member: Any, epoch: int, transactional: bool) -> None:
-        right(self, member, epoch - 1, transactional)
+    def init(self: Any, member: Any, epoch: int, refusal: Any) -> None:
+        right(self, member, epoch - 1, refusal)
 
     patch.setattr(commit_check.OlderEpoch, "__init__", init)
 

@@ -85,14 +85,6 @@ def copies_of(log: OffsetsLog, group_ids: Iterable[str]) -> dict[str, Copy]:
     return {name: copy for name, copy in copies.items() if copy.count}
 
 
-def copy_of(log: OffsetsLog, group_id: str) -> Copy:
-    """Return the records of one group as `copies_of` does; raise BrokerRefused when there are none."""
-    copy = copies_of(log, [group_id]).get(group_id)
-    if copy is None:
-        raise no_records(log.source, group_id)
-    return copy
-
-
 def no_records(source: str, group_id: str) -> BrokerRefused:
     """Return why a group that has no record in a log cannot be copied."""
     return BrokerRefused(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
-from kgroup.admin.migrate.rehearsal_shard import Copy, Stage, copy_of, image_from
+from kgroup.admin.migrate.rehearsal_shard import Copy, Stage, image_from
 from kgroup.admin.migrate.simulated_clients import ClassicClient, ConsumerClient, Refusal, SimulatedClient
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
 from kgroup.coordinator.classic.group import ClassicGroup
@@ -24,7 +24,6 @@ from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.log_items import RawRecord
 from kgroup.history.raw import raw_row
-from kgroup.history.sources.logs import OffsetsLog
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.shard import Shard
@@ -313,28 +312,6 @@ class _Roll:
 
 
 def rehearse(
-    log: OffsetsLog,
-    group_id: str,
-    *,
-    settings: Mapping[str, str],
-    topic_names: Mapping[bytes, str],
-    partition_counts: Mapping[str, int],
-) -> Rehearsal:
-    """Upgrade a copy of the group and take it back; the source is only read.
-
-    `settings` are the coordinator's, under Kafka's names (unknown ones are omitted); topics are those of
-    `topic_names` with `partition_counts`. Raise BrokerRefused when the log has no record of the group.
-    """
-    return rehearse_copy(
-        copy_of(log, group_id),
-        group_id,
-        settings=settings,
-        topic_names=topic_names,
-        partition_counts=partition_counts,
-    )
-
-
-def rehearse_copy(
     copy: Copy,
     group_id: str,
     *,
@@ -342,7 +319,11 @@ def rehearse_copy(
     topic_names: Mapping[bytes, str],
     partition_counts: Mapping[str, int],
 ) -> Rehearsal:
-    """Return the same for records that were copied before."""
+    """Upgrade a copy of the group and take it back.
+
+    `settings` are the coordinator's, under Kafka's names (unknown ones are omitted); topics are those of
+    `topic_names` with `partition_counts`.
+    """
     known = {name: value for name, value in settings.items() if name in GroupConfig.names()}
     image = image_from(topic_names, partition_counts)
     shard = Shard(copy.partition, copy.log, GroupConfig.of(known), 0, image)

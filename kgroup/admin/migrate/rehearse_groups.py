@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from kgroup.admin.discovery import Answers
 from kgroup.admin.migrate.evidence import gather_all
 from kgroup.admin.migrate.rehearsal_shard import copies_of, no_records
-from kgroup.admin.migrate.rehearse import Rehearsal, rehearse_copy
+from kgroup.admin.migrate.rehearse import Rehearsal, rehearse
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.source import Groups, Source
 from kgroup.admin.refusals import is_gone
@@ -38,7 +38,7 @@ def rehearse_groups(source: Source, groups: Sequence[str], changed: Mapping[str,
             settings = known[group_id]
             assert not isinstance(settings, KgroupError)
             try:
-                done[group_id] = rehearse_copy(
+                done[group_id] = rehearse(
                     copy,
                     group_id,
                     settings={**settings, **changed},

@@ -1,17 +1,12 @@
-"""Which members may commit and fetch offsets in a consumer group, and at which epoch (KIP-848, KIP-1251)."""
+"""Which members may commit offsets in a consumer group, and at which epoch (KIP-848, KIP-1251)."""
 
 from __future__ import annotations
 
-from kgroup.coordinator.commit_epochs import (
-    MEMBER_EPOCHS_SINCE,
-    STALE_IN_TRANSACTIONS_SINCE,
-    EpochRefused,
-    names_no_member,
-)
+from kgroup.coordinator.commit_epochs import EpochRefused, at_older_epoch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.state import Step
-from kgroup.errors import ErrorCode, Refused
+from kgroup.errors import ErrorCode
 
 
 def check_commit(
@@ -28,55 +23,17 @@ def check_commit(
     Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251), else `EpochRefused`. Transactional
     commits that name no member are accepted.
     """
-    empty = group.is_empty
-    if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
-        return None
-    # Before its epoch, in transactions too: epochs of a removed member mean nothing (AE-11).
-    member = group.members.get(member_id)
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    # Older versions have a generation there; a classic member's is its epoch, so it may use them (KIP-848).
-    if not transactional and not member.is_classic and step.version < MEMBER_EPOCHS_SINCE:
-        raise Refused(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "members of a consumer group commit with OffsetCommit version 9 or later",
-        )
-    # At its own epoch a member may commit what it does not own, such as what it has just revoked (AE-07).
-    if epoch == member.epoch:
-        return None
-    generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
-    # A newer epoch than the member ever had. For a static member that is away, at -2, any epoch is (OC-25).
-    if epoch > member.epoch:
-        raise EpochRefused(stale(member, generations=generations))
-    return OlderEpoch(member, epoch, generations)
-
-
-def stale(member: ConsumerMember, *, generations: bool = False) -> ErrorCode:
-    """Return the error for a mismatched epoch: as a generation where no other fits."""
-    if member.is_classic or generations:
-        return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.STALE_MEMBER_EPOCH
-
-
-def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
-    # No member's fetch, but an admin's; "" is a member id like any other, and unknown (KIP-848).
-    if member_id is None and epoch < 0:
-        return
-    member = group.members.get(member_id or "")
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    # Exactly: KIP-1251 relaxes commits alone (AE-31). Reading begins at the fetched offset.
-    if epoch != member.epoch:
-        raise Refused(stale(member))
+    older = at_older_epoch(
+        step, group, member_id, epoch, transactional=transactional, instance_id=instance_id
+    )
+    return None if older is None else OlderEpoch(older[0], epoch, older[1])
 
 
 class OlderEpoch:
     """Accepts a partition the member has had since `epoch` or before; any other refuses the whole commit."""
 
-    def __init__(self, member: ConsumerMember, epoch: int, generations: bool) -> None:
-        self._member, self._epoch = member, epoch
-        self._refusal = stale(member, generations=generations)
+    def __init__(self, member: ConsumerMember, epoch: int, refusal: ErrorCode) -> None:
+        self._member, self._epoch, self._refusal = member, epoch, refusal
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
         """Raise EpochRefused; a missing topic id means it is unknown."""

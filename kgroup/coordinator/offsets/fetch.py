@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from kgroup.coordinator.checks import has_no_offsets
-from kgroup.coordinator.consumer.commit_check import refuse_fetch
+from kgroup.coordinator.commit_epochs import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffset
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.streams.commit_check import refuse_streams_fetch
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import NO_OFFSET, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -68,12 +67,10 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
     # For a classic group neither member nor generation is checked, in Kafka either: its members fetch once
     # they are assigned, and admins at any time.
     try:
-        if isinstance(group, ConsumerGroup):
-            refuse_fetch(group, asked.member_id, asked.member_epoch)
-        elif isinstance(group, ShareGroup):
+        if isinstance(group, ShareGroup):
             raise has_no_offsets(group.group_id)
-        elif isinstance(group, StreamsGroup):
-            refuse_streams_fetch(group, asked.member_id, asked.member_epoch)
+        if isinstance(group, ConsumerGroup | StreamsGroup):
+            refuse_fetch(group, asked.member_id, asked.member_epoch)
     except Refused as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.code)
     # A consumer that starts in a new group asks before anything is committed: that is no error.

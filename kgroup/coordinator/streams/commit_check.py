@@ -1,18 +1,13 @@
-"""Which members may commit and fetch offsets in a streams group, and at which epoch (KIP-1071, KIP-1251)."""
+"""Which members may commit offsets in a streams group, and at which epoch (KIP-1071, KIP-1251)."""
 
 from __future__ import annotations
 
-from kgroup.coordinator.commit_epochs import (
-    MEMBER_EPOCHS_SINCE,
-    STALE_IN_TRANSACTIONS_SINCE,
-    EpochRefused,
-    names_no_member,
-)
+from kgroup.coordinator.commit_epochs import EpochRefused, at_older_epoch
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup, readers_of
 from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.domain import TopicImage
-from kgroup.errors import ErrorCode, Refused
+from kgroup.errors import ErrorCode
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 
@@ -30,38 +25,16 @@ def check_streams_commit(
     Accepted iff the epoch in which the partition's task was assigned ≤ `epoch` ≤ member epoch (KIP-1251),
     else `EpochRefused`. A static member's id plays no part: Kafka 4.3.1 has none in streams groups.
     """
-    empty = group.is_empty
-    if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
+    older = at_older_epoch(
+        step, group, member_id, epoch, transactional=transactional, instance_id=instance_id
+    )
+    if older is None:
         return None
-    # Before its epoch, in transactions too: epochs of a removed member mean nothing (AE-11).
-    member = group.members.get(member_id)
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    if not transactional and step.version < MEMBER_EPOCHS_SINCE:
-        raise Refused(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "members of a streams group commit with OffsetCommit version 9 or later",
-        )
-    if epoch == member.epoch:
-        return None
-    generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
-    code = ErrorCode.ILLEGAL_GENERATION if generations else ErrorCode.STALE_MEMBER_EPOCH
+    member, refusal = older
     # Without a topology the task of a partition is unknown.
-    if epoch > member.epoch or group.topology is None:
-        raise EpochRefused(code)
-    return OlderStreamsEpoch(member, epoch, group.topology, step.state.image, code)
-
-
-def refuse_streams_fetch(group: StreamsGroup, member_id: str | None, epoch: int) -> None:
-    """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
-    # No member's fetch, but an admin's; "" is a member id like any other, and unknown (KIP-848).
-    if member_id is None and epoch < 0:
-        return
-    member = group.members.get(member_id or "")
-    if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    if epoch != member.epoch:
-        raise Refused(ErrorCode.STALE_MEMBER_EPOCH)
+    if group.topology is None:
+        raise EpochRefused(refusal)
+    return OlderStreamsEpoch(member, epoch, group.topology, step.state.image, refusal)
 
 
 class OlderStreamsEpoch:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.migrate.rehearsal_shard import copies_of, copy_of
+from kgroup.admin.migrate.rehearsal_shard import copies_of
 from kgroup.admin.models import CLASSIC
-from kgroup.errors import BrokerRefused, Unreachable
+from kgroup.errors import Unreachable
 from tests.unit.admin.written_log import Written, classic, staged
 
 
 def committed(log: Written, group: str) -> list[int]:
-    made = copy_of(log, group)
+    made = copies_of(log, [group])[group]
     copy, last_ms = made.log, made.last_ms
     stage = staged(copy, group, last_ms)
     return [p.committed_offset for topic in stage.offsets() for p in topic.partitions]
@@ -22,7 +22,7 @@ def test_the_records_of_other_groups_stay_where_they_are() -> None:
     log.commits("g", 5)
     log.commits("other", 6)
     log.commits("g", 7)
-    made = copy_of(log, "g")
+    made = copies_of(log, ["g"])["g"]
     copy, count, last_ms = made.log, made.count, made.last_ms
     assert (count, last_ms, copy.end_offset) == (2, 7, 2)
     assert committed(log, "g") == [7]
@@ -36,7 +36,7 @@ def test_offsets_of_a_transaction_count_as_it_ended(commit: bool, offsets: list[
     log.commits("other", 3, producer=8)
     log.ends(8, True)
     log.ends(7, commit)
-    made = copy_of(log, "g")
+    made = copies_of(log, ["g"])["g"]
     copy, count = made.log, made.count
     assert (count, copy.end_offset) == (2, 3), "two commits, and the marker of the group's own transaction"
     assert committed(log, "g") == offsets
@@ -55,12 +55,10 @@ def test_many_groups_are_copied_in_one_pass_as_one_by_one() -> None:
     }
 
 
-def test_a_group_without_a_record_is_not_found() -> None:
+def test_a_group_without_a_record_has_no_copy() -> None:
     log = Written()
     log.commits("other", 6)
-    with pytest.raises(BrokerRefused, match="no record of group g") as refused:
-        copy_of(log, "g")
-    assert refused.value.name == "GROUP_ID_NOT_FOUND"
+    assert copies_of(log, ["g"]) == {}
 
 
 def test_half_of_a_log_is_no_copy() -> None:
@@ -68,14 +66,14 @@ def test_half_of_a_log_is_no_copy() -> None:
     log = Written(cut=Unreachable("broker 1 broke off"))
     log.commits("g", 5)
     with pytest.raises(Unreachable, match="broke off"):
-        copy_of(log, "g")
+        copies_of(log, ["g"])
 
 
 def test_time_passes_on_the_stage_deadline_by_deadline() -> None:
     """A member that falls silent is gone when its session is over, and not before."""
     client, log = classic(), Written()
     log.commits("g", 5)
-    stage = staged(copy_of(log, "g").log, "g")
+    stage = staged(copies_of(log, ["g"])["g"].log, "g")
     client.join(stage)
     stage.pass_time(30_000)
     client.beat(stage)
