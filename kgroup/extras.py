@@ -107,25 +107,25 @@ def _uv_tool(receipt: str, packages: tuple[str, ...]) -> str | None:
     return f"uv tool install {words} {source}" if source else None
 
 
-def _packages(found: Distribution, extra: str) -> Iterator[str]:
-    for each in found.requires or ():
+def _packages(distribution: Distribution, extra: str) -> Iterator[str]:
+    for each in distribution.requires or ():
         needed = _REQUIRED.match(each)
         if needed is None or needed[3] != extra:
             continue
         if own := _OWN.fullmatch(needed[1].strip()):
             for name in own[1].split(","):
-                yield from _packages(found, name)
+                yield from _packages(distribution, name)
         elif not (needed[2].strip() and sys.platform == "win32"):  # no extra has another marker
             yield needed[1].strip()
 
 
-def _checkout(found: Distribution) -> Path | None:
+def _checkout(distribution: Distribution) -> Path | None:
     """Return the folder of an editable install (PEP 610)."""
     import json
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     if not origin.get("dir_info", {}).get("editable"):
         return None
     return Path(url2pathname(urlsplit(origin["url"]).path))

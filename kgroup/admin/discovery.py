@@ -191,24 +191,24 @@ class ClusterView:
         wanted = None if names is None else set(names)
         if wanted is not None and not wanted:
             return {}
-        found: Answers[TopicDescription] = {}
+        answers: Answers[TopicDescription] = {}
         for topic in self.metadata(wanted).topics:
             name = topic.name or ""
             if topic.error_code:
-                found[name] = refused(topic.error_code, f"topic {name}", needs=[on_topic(DESCRIBE, name)])
+                answers[name] = refused(topic.error_code, f"topic {name}", needs=[on_topic(DESCRIBE, name)])
                 continue
             partitions = tuple(
                 Partition(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
                 for p in sorted(topic.partitions, key=lambda p: p.partition_index)
             )
             if [p.partition for p in partitions] != list(range(len(partitions))):
-                found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
+                answers[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
                 continue
             topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
-            found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
-        for name in (wanted or set()) - found.keys():
-            found[name] = self.left_out(name)
-        return found
+            answers[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
+        for name in (wanted or set()) - answers.keys():
+            answers[name] = self.left_out(name)
+        return answers
 
     def left_out(self, topic: str) -> KgroupError:
         """Return why there is no answer about a topic that was asked for by its name."""
@@ -245,15 +245,18 @@ class ClusterView:
                 key="" if batches else keys[0], key_type=GROUP_KEY, coordinator_keys=keys if batches else ()
             )
             answer = self.ask(None, request, FindCoordinatorResponse, timeout_s=left_s)
-            for found in answer.coordinators if batches else (answer,):
-                group = found.key if batches else keys[0]  # type: ignore[union-attr]
-                if found.error_code:
+            for coordinator in answer.coordinators if batches else (answer,):
+                group = coordinator.key if batches else keys[0]  # type: ignore[union-attr]
+                if coordinator.error_code:
                     what = f"coordinator of group {group}"
                     failed[group] = refused(
-                        found.error_code, what, found.error_message or None, [on_group(DESCRIBE, group)]
+                        coordinator.error_code,
+                        what,
+                        coordinator.error_message or None,
+                        [on_group(DESCRIBE, group)],
                     )
                 else:
-                    self._coordinators[group] = Node(found.node_id, found.host, found.port)
+                    self._coordinators[group] = Node(coordinator.node_id, coordinator.host, coordinator.port)
         missing = [group for group in group_ids if group not in failed and group not in self._coordinators]
         for group in missing:
             failed[group] = refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"coordinator of group {group}")

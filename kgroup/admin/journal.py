@@ -123,7 +123,7 @@ class Journal:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all changes, oldest first; a last line cut short by a crash is omitted."""
-        found: dict[str, Entry] = {}
+        by_id: dict[str, Entry] = {}
         try:
             lines = self.path.read_text("utf-8").splitlines()
         except FileNotFoundError:
@@ -140,7 +140,7 @@ class Journal:
                 if number < len(lines) or line is not None:
                     raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
             elif line["phase"] == "begin":
-                found[line["id"]] = Entry(
+                by_id[line["id"]] = Entry(
                     line["id"],
                     line["command"],
                     line["cluster_id"],
@@ -148,10 +148,10 @@ class Journal:
                     line["plan"],
                     line["before"],
                 )
-            elif line["id"] in found:
-                begun, results = found[line["id"]], tuple(line["results"])
-                found[line["id"]] = replace(begun, results=results, end_ms=line["time_ms"])
-        return tuple(found.values())
+            elif line["id"] in by_id:
+                begun, results = by_id[line["id"]], tuple(line["results"])
+                by_id[line["id"]] = replace(begun, results=results, end_ms=line["time_ms"])
+        return tuple(by_id.values())
 
     def find(self, entry_id: str) -> Entry | None:
         """Return one change by id, or the newest for LAST."""

@@ -65,13 +65,13 @@ class Wakeups:
         """Return the earliest deadline there is; None if there is none."""
         while self._deadlines and self._deadlines[0].callback is None:
             heapq.heappop(self._deadlines)
-        found = self._deadlines[0].ms if self._deadlines else FAR
+        earliest_ms = self._deadlines[0].ms if self._deadlines else FAR
         for shard in self._shards():
             wake_ms = shard.next_wake_ms()
-            if wake_ms is not None and wake_ms < found:
-                found = wake_ms
-        self.due_ms = found
-        return found if found < FAR else None
+            if wake_ms is not None and wake_ms < earliest_ms:
+                earliest_ms = wake_ms
+        self.due_ms = earliest_ms
+        return earliest_ms if earliest_ms < FAR else None
 
     def look(self) -> None:
         """Note that timers may have moved without a `note`."""

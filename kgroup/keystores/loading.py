@@ -205,31 +205,31 @@ def kind_of(store: Store, data: bytes) -> str:
     if data.startswith(jks.JCEKS_MAGIC):
         raise ConfigError(f"{store.setting}: {store.location} is a JCEKS store", _CONVERT)
     if data.startswith(jks.MAGIC):
-        found = JKS
+        kind = JKS
     elif data[:1] == b"\x30":
-        found = PKCS12
+        kind = PKCS12
     elif b"-----BEGIN " in data:
-        found = PEM
+        kind = PEM
     else:
         raise ConfigError(
             f"{store.setting}: {store.location} is neither PEM nor PKCS12 nor JKS",
             "does the property name the right file?",
         )
-    if claimed is not None and (claimed == PEM) != (found == PEM):
+    if claimed is not None and (claimed == PEM) != (kind == PEM):
         type_setting = _TYPE.get(store.setting)
         if type_setting is None:
             java = (
                 "ssl.truststore.location" if store.setting == "ssl.ca.location" else "ssl.keystore.location"
             )
             raise ConfigError(
-                f"{store.setting}: {store.location} is {found}, and this property takes PEM",
+                f"{store.setting}: {store.location} is {kind}, and this property takes PEM",
                 f"name it in {java}, its password in {_PASSWORD[java]}",
             )
         raise ConfigError(
-            f"{store.setting}: {store.location} is {found}, and {type_setting} says {claimed}",
-            f"set {type_setting}={found}",
+            f"{store.setting}: {store.location} is {kind}, and {type_setting} says {claimed}",
+            f"set {type_setting}={kind}",
         )
-    return found
+    return kind
 
 
 def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:

@@ -327,9 +327,9 @@ def _seen(topic: CatalogTopic) -> Topic:
     return Topic(topic.name, topic.topic_id, topic.partitions)
 
 
-def _topic(found: Noted) -> CatalogTopic:
-    placements = {int(p): Placement.read(each) for p, each in found.get("placements", {}).items()}
-    return CatalogTopic(**{**found, "topic_id": uuid_bytes(found["topic_id"]), "placements": placements})
+def _topic(noted: Noted) -> CatalogTopic:
+    placements = {int(p): Placement.read(each) for p, each in noted.get("placements", {}).items()}
+    return CatalogTopic(**{**noted, "topic_id": uuid_bytes(noted["topic_id"]), "placements": placements})
 
 
 def _written(topic: CatalogTopic) -> Noted:
@@ -346,8 +346,8 @@ def _written(topic: CatalogTopic) -> Noted:
     return found
 
 
-def _features(found: Noted) -> Features:
-    return Features({str(k): int(v) for k, v in found["levels"].items()}, int(found["epoch"]))
+def _features(noted: Noted) -> Features:
+    return Features({str(k): int(v) for k, v in noted["levels"].items()}, int(noted["epoch"]))
 
 
 def adopt_topics(folder: Path, catalog: Catalog) -> None:

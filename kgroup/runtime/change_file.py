@@ -42,7 +42,7 @@ class ChangeFile:
     def read(self) -> list[Noted]:
         """Return the state, then the changes in order; ValueError for damage, OSError."""
         raw = self.path.read_bytes()
-        found: list[Noted] = []
+        changes: list[Noted] = []
         at = 0
         while at < len(raw):
             end = raw.find(b"\n", at) + 1 or len(raw)
@@ -53,22 +53,22 @@ class ChangeFile:
                 starts = (match.start() for match in _STARTS.finditer(rest, 1))
                 whole = (_parsed(rest[start:].partition(b"\n")[0]) is not None for start in starts)
                 incomplete = not rest.endswith(b"\n") or b"\0" in rest
-                if not found or not incomplete or any(whole):
+                if not changes or not incomplete or any(whole):
                     raise ValueError(f"the checksum of the line at byte {at} is wrong")
                 kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
                 reason = "the last change is incomplete"
                 self.torn_tail = TornTail(self.path, at, len(rest), reason, kept)
                 break
-            if found and line["n"] != found[-1]["n"] + 1:
-                raise ValueError(f"change {line['n']} at byte {at} follows change {found[-1]['n']}")
-            found.append(line)
+            if changes and line["n"] != changes[-1]["n"] + 1:
+                raise ValueError(f"change {line['n']} at byte {at} follows change {changes[-1]['n']}")
+            changes.append(line)
             self._first_size = self._first_size or end
             at = end
-        if not found:
+        if not changes:
             raise ValueError("it is empty")
-        self._number, self._size = found[-1]["n"], at
+        self._number, self._size = changes[-1]["n"], at
         self._rewrite_next = not raw.endswith(b"\n") or self.torn_tail is not None
-        return found
+        return changes
 
     def append(self, change: Noted, everything: Callable[[], Noted]) -> None:
         """Make a change durable; `everything` includes it. OSError if that failed: nothing is changed."""

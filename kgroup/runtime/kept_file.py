@@ -32,14 +32,14 @@ class KeptFile:
     def read(self, entry: Callable[[dict[str, Any]], E]) -> list[E]:
         """Return every entry, made by `entry`; StorageError if the file cannot be read or trusted."""
         try:
-            found = json.loads(self.path.read_bytes())
-            if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
-            if found.pop("checksum") != _checksum(found):
+            stored = json.loads(self.path.read_bytes())
+            if stored["format"] != FORMAT:
+                raise ValueError(f"its format is {stored['format']}, this kgroup reads {FORMAT}")
+            if stored.pop("checksum") != _checksum(stored):
                 raise ValueError("its checksum is wrong")
-            if found["cluster_id"] != self.cluster_id:
-                raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self.cluster_id}")
-            return [entry(each) for each in found[self.entries]]
+            if stored["cluster_id"] != self.cluster_id:
+                raise ValueError(f"it belongs to cluster {stored['cluster_id']}, not {self.cluster_id}")
+            return [entry(each) for each in stored[self.entries]]
         except OSError as error:
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:

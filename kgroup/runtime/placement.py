@@ -44,10 +44,10 @@ class Placement:
         return cls(chosen, chosen[0])
 
     @classmethod
-    def read(cls, found: Noted) -> Placement:
+    def read(cls, noted: Noted) -> Placement:
         """Return it as it was written to a catalog."""
-        epochs = tuple((int(epoch), int(start)) for epoch, start in found["epochs"])
-        return cls(tuple(int(r) for r in found["replicas"]), int(found["leader"]), epochs)
+        epochs = tuple((int(epoch), int(start)) for epoch, start in noted["epochs"])
+        return cls(tuple(int(r) for r in noted["replicas"]), int(noted["leader"]), epochs)
 
     @property
     def epoch(self) -> int:

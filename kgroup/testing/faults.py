@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Fault:
     """Rules that were set together; leaving its `with` removes them and checks those that must fire."""
 
-    def __init__(self, serving: Serving, found: FaultSet) -> None:
+    def __init__(self, serving: Serving, faults: FaultSet) -> None:
         self._serving = serving
-        self._set = found
+        self._set = faults
 
     @property
     def id(self) -> int:

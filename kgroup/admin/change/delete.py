@@ -98,15 +98,15 @@ def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | 
     """
     described = groups_only(cluster, group_ids)
     kept = {
-        name: _planned(name, found)
-        for name, found in described.items()
-        if isinstance(found, KgroupError) and not is_absent(found)
+        name: _planned(name, group)
+        for name, group in described.items()
+        if isinstance(group, KgroupError) and not is_absent(group)
     }
     now = look(cluster, [name for name in described if name not in kept])
     kept |= {
-        name: _unreadable(name, found.error)
-        for name, found in now.items()
-        if found.error and found.type == SHARE
+        name: _unreadable(name, group.error)
+        for name, group in now.items()
+        if group.error and group.type == SHARE
     }
     wanted = [name for name in described if name not in kept]
     if not wanted:

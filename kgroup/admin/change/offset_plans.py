@@ -70,8 +70,10 @@ class CommittedOffset:
     metadata: str = ""
 
     @classmethod
-    def of(cls, found: OffsetAndMetadata | None) -> CommittedOffset | None:
-        return None if found is None else cls(found.offset, found.leader_epoch, found.metadata)
+    def of(cls, committed: OffsetAndMetadata | None) -> CommittedOffset | None:
+        return (
+            None if committed is None else cls(committed.offset, committed.leader_epoch, committed.metadata)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,19 +143,19 @@ def told(entry: Entry) -> str:
 
 def _find(journal: Journal, entry_id: str, cluster_id: str | None) -> Entry:
     last = entry_id.upper() == LAST
-    found = journal.find(entry_id)
-    if found is None and last:
+    entry = journal.find(entry_id)
+    if entry is None and last:
         raise SafetyRefused("the journal has no change to undo")
-    if found is None:
+    if entry is None:
         raise ConfigError(f"the journal has no entry {entry_id!r}", _SHOW)
-    name = _named(found, entry_id)
-    if found.command not in CHANGES:
+    name = _named(entry, entry_id)
+    if entry.command not in CHANGES:
         raise SafetyRefused(f"{name} cannot be undone here: only changes of offsets can", _SHOW)
-    if found.cluster_id != cluster_id:
-        raise SafetyRefused(f"{name} is of cluster {found.cluster_id}, this one is {cluster_id}", _SHOW)
-    if last and found.command == UNDO:
-        raise SafetyRefused(f"{name} is the undo of {found.plan.get('undoes')}", _SHOW)
-    return found
+    if entry.cluster_id != cluster_id:
+        raise SafetyRefused(f"{name} is of cluster {entry.cluster_id}, this one is {cluster_id}", _SHOW)
+    if last and entry.command == UNDO:
+        raise SafetyRefused(f"{name} is the undo of {entry.plan.get('undoes')}", _SHOW)
+    return entry
 
 
 def _named(entry: Entry, entry_id: str) -> str:

@@ -47,55 +47,55 @@ STRANDED = (
 _NEEDS_CONFIGS = "kgroup needs DESCRIBE_CONFIGS on the cluster"
 
 
-def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
+def plan_upgrade(gathered: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
     """Return the verdict on rolling clients to the consumer protocol, one stopped before the next starts.
 
     `patterns` are the clients' subscription patterns, which no broker reports.
     """
-    group = found.group
+    group = gathered.group
     if group.type == CONSUMER:
-        return _converted(found, patterns)
-    checks = list(served(found))
-    if foreign := _foreign(found):
+        return _converted(gathered, patterns)
+    checks = list(served(gathered))
+    if foreign := _foreign(gathered):
         # A group of another type gets no result meant for consumers.
-        return verdict_of(found, UPGRADE, [*checks, foreign])
+        return verdict_of(gathered, UPGRADE, [*checks, foreign])
     if group.state == EMPTY:
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
-        evidence = {"kind": found.kind.name, "because": found.kind.because}
-        if found.kind.name is None:
-            message = f"consumers or Kafka Streams? {found.kind.because}"
+        evidence = {"kind": gathered.kind.name, "because": gathered.kind.because}
+        if gathered.kind.name is None:
+            message = f"consumers or Kafka Streams? {gathered.kind.because}"
             hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
-            checks.append(Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code))
+            checks.append(Check("used_by", UNKNOWN, message, hint, evidence, gathered.kind.code))
         else:
-            message = f"{found.kind.name}: {found.kind.because}"
+            message = f"{gathered.kind.name}: {gathered.kind.because}"
             checks.append(Check("used_by", OK, message, None, evidence))
     else:
-        checks += _online(found)
-    checks += check_patterns(patterns, found.topic_names, UPGRADE)
-    checks += consequences(found)
-    return verdict_of(found, UPGRADE, checks)
+        checks += _online(gathered)
+    checks += check_patterns(patterns, gathered.topic_names, UPGRADE)
+    checks += consequences(gathered)
+    return verdict_of(gathered, UPGRADE, checks)
 
 
-def _online(found: Evidence) -> Iterator[Check]:
-    yield policy(found, UPGRADE)
-    evidence = {"protocol_type": found.group.protocol_type}
+def _online(gathered: Evidence) -> Iterator[Check]:
+    yield policy(gathered, UPGRADE)
+    evidence = {"protocol_type": gathered.group.protocol_type}
     yield Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
-    count, most = len(found.members), found.number(CONSUMER_MAX_SIZE)
+    count, most = len(gathered.members), gathered.number(CONSUMER_MAX_SIZE)
     if most is not None and count > most:
         message = f"{count_of(count, 'member')}, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
         sizes = {"members": count, CONSUMER_MAX_SIZE: most}
         yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", sizes)
     else:
-        yield from _room(found, count, any(member.instance_id for member in found.members))
-    yield _embedded(found)
-    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
-    data: Document = {"bytes": carriers, "assignor": found.group.assignor}
+        yield from _room(gathered, count, any(member.instance_id for member in gathered.members))
+    yield _embedded(gathered)
+    carriers = {member.name: member.user_data_bytes for member in gathered.members if member.user_data_bytes}
+    data: Document = {"bytes": carriers, "assignor": gathered.group.assignor}
     if carriers:
         # No other check predicts this: brokers refuse to lose an assignment's user data.
         amounts = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
         message = (
-            f"{len(carriers)} of {count_of(len(found.members), 'assignment')} carry user data ({amounts}), "
-            f"assignor {found.group.assignor}. {REFUSAL}"
+            f"{len(carriers)} of {count_of(len(gathered.members), 'assignment')} carry user data "
+            f"({amounts}), assignor {gathered.group.assignor}. {REFUSAL}"
         )
         hint = (
             "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or "
@@ -104,32 +104,32 @@ def _online(found: Evidence) -> Iterator[Check]:
         yield Check("assignment_user_data", BLOCK, message, hint, data)
     else:
         yield Check("assignment_user_data", OK, "no assignment carries user data", None, data)
-    yield from _user_data_to_come(found)
-    if found.group.state != STABLE:
+    yield from _user_data_to_come(gathered)
+    if gathered.group.state != STABLE:
         yield Check(
             "state",
             WARN,
-            f"the group is {found.group.state}: subscriptions are not shown, and all this may change",
-            f"wait until it is stable, then again: {command('upgrade plan', found.group.group_id)}",
-            {"state": found.group.state},
+            f"the group is {gathered.group.state}: subscriptions are not shown, and all this may change",
+            f"wait until it is stable, then again: {command('upgrade plan', gathered.group.group_id)}",
+            {"state": gathered.group.state},
         )
 
 
-def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
+def _converted(gathered: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     """Return the plan of a consumer group: done, or under way while some members are still classic."""
-    group = found.group
+    group = gathered.group
     classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
     evidence: Document = {"members": len(group.known_members), "classic": classic}
-    if not found.member_types:
+    if not gathered.member_types:
         message = "it is a consumer group; unknown which members still speak the classic protocol: "
         check = Check(
             "type",
             UNKNOWN,
-            f"{message}broker {found.broker} does not report it",
+            f"{message}broker {gathered.broker} does not report it",
             None,
             evidence | {"classic": None},
         )
-        return verdict_of(found, UPGRADE, [check])
+        return verdict_of(gathered, UPGRADE, [check])
     if not classic:
         done = Check(
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
@@ -139,52 +139,53 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     checks = [
         Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
     ]
-    checks += served(found)
-    checks += _room(found, len(group.known_members), any(m.instance_id for m in group.known_members))
-    checks += check_patterns(patterns, found.topic_names, UPGRADE)
-    return verdict_of(found, UPGRADE, checks)
+    checks += served(gathered)
+    checks += _room(gathered, len(group.known_members), any(m.instance_id for m in group.known_members))
+    checks += check_patterns(patterns, gathered.topic_names, UPGRADE)
+    return verdict_of(gathered, UPGRADE, checks)
 
 
-def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
+def verdict_of(gathered: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
     """Return blocked when a check blocks, else unknown when a deciding one is unknown, else ready."""
     made = tuple(checks)
     statuses = {check.status for check in made}
     verdict = BLOCKED if BLOCK in statuses else UNKNOWN if UNKNOWN in statuses else READY
-    return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, made)
+    return MigrationPlan(
+        gathered.group.group_id, direction, gathered.group.type, gathered.group.state, verdict, made
+    )
 
 
-def served(found: Evidence | Serving) -> Iterator[Check]:
+def served(gathered: Evidence | Serving) -> Iterator[Check]:
     """Yield whether the coordinator accepts consumer-protocol members at all."""
-    protocols = (found.settings or {}).get(PROTOCOLS)
+    protocols = (gathered.settings or {}).get(PROTOCOLS)
     evidence = {
-        "broker": found.broker,
-        "consumer_group_heartbeat": found.serves_heartbeat,
-        "group_version": found.group_version,
+        "broker": gathered.broker,
+        "consumer_group_heartbeat": gathered.serves_heartbeat,
+        "group_version": gathered.group_version,
         PROTOCOLS: protocols,
     }
     code, refused = "consumer_protocol", "consumer-protocol members are answered UNSUPPORTED_VERSION"
-    if not found.serves_heartbeat:
-        why = (
-            f"broker {found.broker} does not serve ConsumerGroupHeartbeat (KIP-848 is in Kafka 4.0 and later)"
-        )
+    if not gathered.serves_heartbeat:
+        lacks = "does not serve ConsumerGroupHeartbeat (KIP-848 is in Kafka 4.0 and later)"
+        why = f"broker {gathered.broker} {lacks}"
         yield Check(code, BLOCK, why, "upgrade the brokers first", evidence)
-    elif found.preview:
-        yield _previewed(found, protocols, evidence)
-    elif found.group_version == 0:
+    elif gathered.preview:
+        yield _previewed(gathered, protocols, evidence)
+    elif gathered.group_version == 0:
         hint = "kafka-features --bootstrap-server … upgrade --feature group.version=1"
         yield Check(code, BLOCK, f"the feature group.version is 0: {refused}", hint, evidence)
     elif protocols is not None and CONSUMER not in words(protocols):
         hint = f"add consumer to {PROTOCOLS} on every broker and restart them"
         yield Check(code, BLOCK, f"{PROTOCOLS}={protocols}: {refused}", hint, evidence)
-    elif found.group_version is None:
+    elif gathered.group_version is None:
         said = "ConsumerGroupHeartbeat is served; the level of group.version is unknown"
         yield Check(code, UNKNOWN, said, None, evidence)
     else:
-        message = f"served by broker {found.broker}, group.version={found.group_version}"
+        message = f"served by broker {gathered.broker}, group.version={gathered.group_version}"
         yield Check(code, OK, message, None, evidence)
 
 
-def _previewed(found: Evidence | Serving, protocols: str | None, evidence: Mapping[str, object]) -> Check:
+def _previewed(gathered: Evidence | Serving, protocols: str | None, evidence: Mapping[str, object]) -> Check:
     """Return whether a broker of Kafka 3.7 to 3.9 accepts them: a setting decides, it has no feature."""
     code, early = (
         "consumer_protocol",
@@ -193,49 +194,53 @@ def _previewed(found: Evidence | Serving, protocols: str | None, evidence: Mappi
     hint = f"upgrade the brokers to Kafka 4.0; to try it, set {PROTOCOLS}=classic,consumer and restart them"
     if protocols is None:
         return Check(
-            code, UNKNOWN, f"{early}; {PROTOCOLS} of broker {found.broker} is unknown", hint, evidence
+            code, UNKNOWN, f"{early}; {PROTOCOLS} of broker {gathered.broker} is unknown", hint, evidence
         )
     if CONSUMER not in words(protocols):
         return Check(code, BLOCK, f"{PROTOCOLS}={protocols}; {early}", hint, evidence)
-    return Check(code, WARN, f"served by broker {found.broker}, not for production: {early}", hint, evidence)
+    return Check(
+        code, WARN, f"served by broker {gathered.broker}, not for production: {early}", hint, evidence
+    )
 
 
-def _unread_hint(found: Evidence) -> str | None:
+def _unread_hint(gathered: Evidence) -> str | None:
     """Return what to do about an unknown setting; rights help only where they are missing."""
-    if found.settings is not None:
+    if gathered.settings is not None:
         return "upgrade the brokers first: Kafka 4.0 and later have it"
-    return _NEEDS_CONFIGS if found.settings_code in RIGHTS else None
+    return _NEEDS_CONFIGS if gathered.settings_code in RIGHTS else None
 
 
-def policy(found: Evidence, direction: str) -> Check:
+def policy(gathered: Evidence, direction: str) -> Check:
     """Return whether the cluster's migration policy lets a live group change over."""
-    value = (found.settings or {}).get(POLICY)
-    evidence = {POLICY: value, "broker": found.broker}
+    value = (gathered.settings or {}).get(POLICY)
+    evidence = {POLICY: value, "broker": gathered.broker}
     code = "migration_policy"
     if value is None:
-        why = found.settings_error or "the broker does not have this setting"
-        return Check(code, UNKNOWN, why, _unread_hint(found), evidence, found.settings_code)
+        why = gathered.settings_error or "the broker does not have this setting"
+        return Check(code, UNKNOWN, why, _unread_hint(gathered), evidence, gathered.settings_code)
     if value.lower() in POLICIES[direction]:
-        return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
-    message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
+        return Check(code, OK, f"{POLICY}={value} (broker {gathered.broker})", None, evidence)
+    message = f"{POLICY}={value} (broker {gathered.broker}) forbids an online {direction}."
     message += f" {REFUSAL if direction == UPGRADE else STRANDED}"
     hint = f"set it to bidirectional or {direction}, or stop all members and convert the empty group: "
-    return Check(code, BLOCK, message, hint + command(f"{direction} execute", found.group.group_id), evidence)
+    return Check(
+        code, BLOCK, message, hint + command(f"{direction} execute", gathered.group.group_id), evidence
+    )
 
 
-def _foreign(found: Evidence) -> Check | None:
+def _foreign(gathered: Evidence) -> Check | None:
     """Return the only check of a group that is not a consumer group: it stays what it is."""
-    kind = found.group.protocol_type
-    evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
+    kind = gathered.group.protocol_type
+    evidence = {"protocol_type": kind, "kind": gathered.kind.name, "because": gathered.kind.because}
     if kind not in ("", CONSUMER):
         whose = "this is not a group of consumers"
-        if (application := found.group.application) is not None:
+        if (application := gathered.group.application) is not None:
             who = (
                 "workers of Kafka Connect" if application.kind == CONNECT else "instances of Schema Registry"
             )
             whose = f"{who} share this group, and they have no other protocol than the classic one"
         message = f"the protocol type is {kind!r}, not consumer: {whose}."
-        message += "" if found.group.state == EMPTY else f" {REFUSAL}"
+        message += "" if gathered.group.state == EMPTY else f" {REFUSAL}"
         hint = "leave this group as it is"
         if kind == connect.PROTOCOL_TYPE:
             hint += (
@@ -243,12 +248,12 @@ def _foreign(found: Evidence) -> Check | None:
             )
             hint += "move with consumer.group.protocol=consumer in the workers' settings"
         return Check("protocol_type", BLOCK, message, hint, evidence)
-    if found.kind.name != KAFKA_STREAMS:
+    if gathered.kind.name != KAFKA_STREAMS:
         return None
-    named = application_of(found.group.group_id, CONSUMER, STREAM_ASSIGNOR)
+    named = application_of(gathered.group.group_id, CONSUMER, STREAM_ASSIGNOR)
     query = named.query_id if named else None
     whose = f"Kafka Streams, of the ksqlDB query {query}" if query else "Kafka Streams"
-    message = f"this is a group of {whose}: {found.kind.because}. As a consumer group the application "
+    message = f"this is a group of {whose}: {gathered.kind.because}. As a consumer group the application "
     message += "could not join it any more"
     hint = (
         "leave it; Streams moves with group.protocol=streams (KIP-1071): stop all of its members, wait until "
@@ -257,14 +262,14 @@ def _foreign(found: Evidence) -> Check | None:
     return Check("kafka_streams", BLOCK, message, hint, evidence)
 
 
-def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
+def _room(gathered: Evidence, count: int, static: bool) -> Iterator[Check]:
     """Yield whether a successor fits in; a static member's place is taken until its successor has it."""
-    most = found.number(CONSUMER_MAX_SIZE)
+    most = gathered.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is None:
-        why = found.settings_error or "the broker does not report it"
+        why = gathered.settings_error or "the broker does not report it"
         message = f"{CONSUMER_MAX_SIZE}: {why}"
-        yield Check("size", UNKNOWN, message, _unread_hint(found), evidence, found.settings_code)
+        yield Check("size", UNKNOWN, message, _unread_hint(gathered), evidence, gathered.settings_code)
     elif count < most:
         yield Check(
             "size", OK, f"{count_of(count, 'member')}, below {CONSUMER_MAX_SIZE}={most}", None, evidence
@@ -283,21 +288,21 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
         yield Check("size", WARN, message, None, evidence)
 
 
-def _embedded(found: Evidence) -> Check:
-    faulty = {member.name: list(member.faults) for member in found.members if member.faults}
-    shown = [member for member in found.members if member.subscription is not None]
+def _embedded(gathered: Evidence) -> Check:
+    faulty = {member.name: list(member.faults) for member in gathered.members if member.faults}
+    shown = [member for member in gathered.members if member.subscription is not None]
     versions = sorted(
         {member.subscription_version for member in shown if member.subscription_version is not None}
     )
-    given = sorted({s.assignment_version for s in found.members if s.assignment_version is not None})
+    given = sorted({s.assignment_version for s in gathered.members if s.assignment_version is not None})
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
-    count = f"{len(shown)}/{count_of(len(found.members), 'member')}"
-    if faulty and found.group.protocol_type == "consumer":
+    count = f"{len(shown)}/{count_of(len(gathered.members), 'member')}"
+    if faulty and gathered.group.protocol_type == "consumer":
         message = f"the embedded bytes of {first_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
         return Check("embedded_protocol", BLOCK, message, hint, evidence)
-    if len(shown) < len(found.members):
-        stable = found.group.state == STABLE
+    if len(shown) < len(gathered.members):
+        stable = gathered.group.state == STABLE
         why = "this broker does not report them" if stable else "brokers show those of stable groups only"
         message = f"subscriptions are shown for {count}: {why}"
         return Check("embedded_protocol", UNKNOWN, message, None, evidence)
@@ -305,22 +310,22 @@ def _embedded(found: Evidence) -> Check:
     return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
 
 
-def _user_data_to_come(found: Evidence) -> Iterator[Check]:
+def _user_data_to_come(gathered: Evidence) -> Iterator[Check]:
     """Yield librdkafka's cooperative-sticky: no user data in the first generation, some from the next."""
     # librdkafka's user data is v3 and empty, not null; Java writes 4 bytes, kafka-python an older v1.
     suspects = [
         member
-        for member in found.members
+        for member in gathered.members
         if member.subscription is not None
         and member.subscription_version == 3
         and member.subscription.user_data == b""
         and not member.subscription.owned
     ]
-    if found.group.assignor != COOPERATIVE_STICKY or not suspects or len(found.members) < 2:
+    if gathered.group.assignor != COOPERATIVE_STICKY or not suspects or len(gathered.members) < 2:
         return
-    if any(member.user_data_bytes for member in found.members):
+    if any(member.user_data_bytes for member in gathered.members):
         return
-    code, static = "user_data_to_come", [member.name for member in found.members if member.instance_id]
+    code, static = "user_data_to_come", [member.name for member in gathered.members if member.instance_id]
     evidence = {"members": [member.name for member in suspects], "static": static}
     cause = "these subscriptions are written as librdkafka does, whose cooperative-sticky adds user data to "
     cause += "assignments with the next rebalance"

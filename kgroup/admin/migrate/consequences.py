@@ -31,22 +31,22 @@ _VERSIONED = re.compile(r"(kafka-python|aiokafka)-(\d+\..+)")
 _SINK = re.compile(r"connector-consumer-.+-\d+")
 
 
-def consequences(found: Evidence) -> Iterator[Check]:
+def consequences(gathered: Evidence) -> Iterator[Check]:
     """Yield what an upgrade changes beyond the protocol; none of it decides."""
-    if found.group.state != EMPTY:
-        yield from _health(found)
-        yield _assignor(found)
-        yield _static_ids(found)
-    yield _session_timeout(found)
+    if gathered.group.state != EMPTY:
+        yield from _health(gathered)
+        yield _assignor(gathered)
+        yield _static_ids(gathered)
+    yield _session_timeout(gathered)
     yield Check(
         "acls",
         INFO,
         "members need READ on the group and DESCRIBE on every topic they name (READ implies it); one topic "
         "without it refuses the whole heartbeat with TOPIC_AUTHORIZATION_FAILED",
     )
-    yield _client_software(found)
-    if found.group.state != EMPTY:
-        yield _client_settings(found)
+    yield _client_software(gathered)
+    if gathered.group.state != EMPTY:
+        yield _client_settings(gathered)
         yield Check(
             "after",
             INFO,
@@ -55,15 +55,15 @@ def consequences(found: Evidence) -> Iterator[Check]:
         )
 
 
-def _health(found: Evidence) -> Iterator[Check]:
+def _health(gathered: Evidence) -> Iterator[Check]:
     """Yield what is wrong with the group before the roll: afterwards it would look like the roll's doing."""
-    hint = f"see to it before the roll: {command('doctor', found.group.group_id)}"
-    if (hidden := found.findings_error) is not None:
+    hint = f"see to it before the roll: {command('doctor', gathered.group.group_id)}"
+    if (hidden := gathered.findings_error) is not None:
         # Rights that a roll does not need decide nothing; brokers that do not answer may hide anything.
         status = INFO if hidden.code in RIGHTS else UNKNOWN
         message = f"whether the group is healthy now is unknown: {hidden.message}"
         yield Check("health", status, message, hint, {}, hidden.code)
-    elif wrong := [each for each in found.findings if each.severity != INFO]:
+    elif wrong := [each for each in gathered.findings if each.severity != INFO]:
         codes = list(dict.fromkeys(each.code for each in wrong))
         said = first_of([f"{each.code} {each.message}" for each in wrong], 2, "; ")
         yield Check("health", WARN, f"not healthy before the roll: {said}", hint, {"findings": codes})
@@ -80,9 +80,9 @@ def software_of(group_id: str, client_id: str) -> str | None:
     return _DEFAULT_IDS.get(client_id)
 
 
-def _client_software(found: Evidence) -> Check:
-    ids = [member.client_id for member in found.members]
-    names = [software_of(found.group.group_id, each) for each in ids]
+def _client_software(gathered: Evidence) -> Check:
+    ids = [member.client_id for member in gathered.members]
+    names = [software_of(gathered.group.group_id, each) for each in ids]
     software = {name: names.count(name) for name in sorted({each for each in names if each is not None})}
     evidence = {"client_ids": sorted(set(ids)), "software": software or None}
     needs = "group.protocol=consumer needs Java 4.0 or librdkafka 2.12 (both general availability)"
@@ -96,13 +96,15 @@ def _client_software(found: Evidence) -> Check:
     return Check("client_software", INFO, message, None, evidence)
 
 
-def _client_settings(found: Evidence) -> Check:
+def _client_settings(gathered: Evidence) -> Check:
     """Return the settings with which clients refuse to start in the consumer protocol, as far as visible."""
     shown = {}
-    used = found.group.assignor
+    used = gathered.group.assignor
     if used is not None and used != DEFAULT_ASSIGNOR:
         shown[ASSIGNMENT_STRATEGY] = used
-    timeouts = sorted(set(found.logged.session_timeouts.values()) - DEFAULT_SESSIONS) if found.logged else []
+    timeouts = (
+        sorted(set(gathered.logged.session_timeouts.values()) - DEFAULT_SESSIONS) if gathered.logged else []
+    )
     if timeouts:
         shown["session.timeout.ms"] = ", ".join(map(str, timeouts))
     refused = f"with {ASSIGNMENT_STRATEGY}, session.timeout.ms or heartbeat.interval.ms set, Java and "
@@ -115,9 +117,9 @@ def _client_settings(found: Evidence) -> Check:
     return Check("client_settings", WARN, f"{refused}; set here: {values}", hint, evidence)
 
 
-def _assignor(found: Evidence) -> Check:
-    offered = words((found.settings or {}).get(ASSIGNORS, ""))
-    used = found.group.assignor
+def _assignor(gathered: Evidence) -> Check:
+    offered = words((gathered.settings or {}).get(ASSIGNORS, ""))
+    used = gathered.group.assignor
     evidence = {"assignor": used, ASSIGNORS: list(offered) or None}
     if used is not None and used not in KNOWN_ASSIGNORS:
         message = f"assignor {used} runs in the clients; no broker has it, members get the broker's own"
@@ -132,17 +134,17 @@ def _assignor(found: Evidence) -> Check:
     return Check("assignor", INFO, f"{used or 'not shown'} now; {offered[0]} after", None, evidence)
 
 
-def _static_ids(found: Evidence) -> Check:
-    static = [member.instance_id for member in found.members if member.instance_id]
-    if not all(member.instance_id_known for member in found.members):
+def _static_ids(gathered: Evidence) -> Check:
+    static = [member.instance_id for member in gathered.members if member.instance_id]
+    if not all(member.instance_id_known for member in gathered.members):
         message = "unknown: this broker does not report instance ids (Kafka 2.4 and later do)"
         return Check("static_ids", INFO, message, None, {"instance_ids": None, "dynamic": None})
-    evidence = {"instance_ids": sorted(static), "dynamic": len(found.members) - len(static)}
+    evidence = {"instance_ids": sorted(static), "dynamic": len(gathered.members) - len(static)}
     if not static:
         message = "none: each restart of the roll moves partitions (leave, then join)"
         return Check("static_ids", INFO, message, None, evidence)
-    if len(static) < len(found.members):
-        share = f"{len(static)} of {count_of(len(found.members), 'member')}"
+    if len(static) < len(gathered.members):
+        share = f"{len(static)} of {count_of(len(gathered.members), 'member')}"
         message = f"{share} are static; restarts of the others move partitions"
         return Check("static_ids", INFO, message, None, evidence)
     message = (
@@ -151,15 +153,15 @@ def _static_ids(found: Evidence) -> Check:
     return Check("static_ids", OK, message, None, evidence)
 
 
-def _session_timeout(found: Evidence) -> Check:
-    ahead = session_ahead(found)
-    clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
+def _session_timeout(gathered: Evidence) -> Check:
+    ahead = session_ahead(gathered)
+    clients = sorted(set(gathered.logged.session_timeouts.values())) if gathered.logged else []
     evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
     ahead_ms = int(ahead) if ahead and ahead.isdigit() else None
     after = "an unknown timeout" if ahead_ms is None else f"{ahead_ms / 1000:g} s"
-    if found.own_error is not None:
-        after += f" ({found.own_error})"
-    hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
+    if gathered.own_error is not None:
+        after += f" ({gathered.own_error})"
+    hint = command("config set", gathered.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
     if not clients:
         message = f"unknown what the clients use (--read-log shows); from the group's config then: {after}"
         return Check("session_timeout", INFO, message, hint, evidence)
@@ -172,8 +174,8 @@ def _session_timeout(found: Evidence) -> Check:
     return Check("session_timeout", OK, message, None, evidence)
 
 
-def session_ahead(found: Evidence) -> str | None:
+def session_ahead(gathered: Evidence) -> str | None:
     """Return the consumer protocol's session timeout in ms; None if the group's settings are unknown."""
-    if found.own_settings is None:
+    if gathered.own_settings is None:
         return None
-    return found.own_settings.get(SESSION_TIMEOUT) or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)
+    return gathered.own_settings.get(SESSION_TIMEOUT) or (gathered.settings or {}).get(BROKER_SESSION_TIMEOUT)

@@ -29,9 +29,9 @@ MAX_SIZE = "group.max.size"
 MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 
 
-def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
+def plan_downgrade(gathered: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
     """Return the verdict on rolling a group's clients back to the classic protocol."""
-    group = found.group
+    group = gathered.group
     if group.type == CLASSIC:
         done = Check("type", OK, "it is a classic group", None, {"type": group.type})
         return MigrationPlan(group.group_id, DOWNGRADE, group.type, group.state, ALREADY, (done,))
@@ -39,15 +39,15 @@ def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPl
     if group.state == EMPTY:
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
     else:
-        checks += _online(found)
-    checks += check_patterns(patterns, found.topic_names, DOWNGRADE)
+        checks += _online(gathered)
+    checks += check_patterns(patterns, gathered.topic_names, DOWNGRADE)
     regexes = sorted({m.subscribed_regex for m in group.known_members if m.subscribed_regex})
     if regexes:
         message = (
             f"{len(regexes)} RE2 patterns are in use; classic clients match patterns of their own dialect"
         )
         checks.append(Check("regex_in_use", WARN, message, "give each to --pattern", {"patterns": regexes}))
-    low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
+    low, high = gathered.number(MIN_SESSION), gathered.number(MAX_SESSION)
     message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
     if low is None or high is None:
         message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
@@ -60,21 +60,21 @@ def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPl
             "is replaced while all targets are current"
         )
         checks.append(Check("after", INFO, message))
-    return verdict_of(found, DOWNGRADE, checks)
+    return verdict_of(gathered, DOWNGRADE, checks)
 
 
-def _online(found: Evidence) -> Iterator[Check]:
-    check = policy(found, DOWNGRADE)
+def _online(gathered: Evidence) -> Iterator[Check]:
+    check = policy(gathered, DOWNGRADE)
     yield check
-    if str((found.settings or {}).get(POLICY)).lower() == "disabled":
+    if str((gathered.settings or {}).get(POLICY)).lower() == "disabled":
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
         yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
-    members = found.group.known_members
-    count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
+    members = gathered.group.known_members
+    count, most, room = len(members), gathered.number(MAX_SIZE), gathered.number(CONSUMER_MAX_SIZE)
     sizes = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
     if most is None or room is None:
-        why = found.settings_error or "the broker does not report it"
-        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, found.settings_code)
+        why = gathered.settings_error or "the broker does not report it"
+        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, gathered.settings_code)
     elif count > most:
         message = f"{count_of(count, 'member')}, {MAX_SIZE}={most}: the group stays a consumer group"
         yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)
@@ -88,7 +88,7 @@ def _online(found: Evidence) -> Iterator[Check]:
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
         hint = "they hold the conversion up until they rejoin as classic ones or expire: "
-        hint += command("remove-members", found.group.group_id, options="--left-only")
+        hint += command("remove-members", gathered.group.group_id, options="--left-only")
         yield Check("left_for_now", WARN, message, hint, {"members": away})
     classic = [member.name for member in members if member.protocol == CLASSIC]
     evidence = {"members": len(members), "classic": classic}

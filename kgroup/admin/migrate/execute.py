@@ -72,17 +72,17 @@ class RollStep:
     is_leader: Annotated[bool | None, "null: not known"]
 
 
-def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
+def roll_order(gathered: Evidence, direction: str) -> tuple[RollStep, ...]:
     """Return the restarts in order: static members first, by host; the group's leader last.
 
     A static successor takes over without a rebalance, so it converts the group at once. The leader is last,
     as each change of leader costs a classic group a full rebalance.
     """
     done = CONSUMER if direction == UPGRADE else CLASSIC
-    leader = found.logged.leader if found.logged is not None else None
+    leader = gathered.logged.leader if gathered.logged is not None else None
     steps = [
         RollStep(m.member_id, m.instance_id, m.client_id, m.host, m.member_id == leader if leader else None)
-        for m in found.group.known_members
+        for m in gathered.group.known_members
         if m.protocol != done
     ]
     return tuple(

@@ -97,23 +97,28 @@ def plan_fleet(
     """
     rows, left_out, errors = [], [], []
     gathered = gather_all(cluster, group_ids, all_topics=bool(patterns), read_log=read_log)
-    for group_id, found in gathered.items():
-        if isinstance(found, AnotherType):
+    for group_id, evidence in gathered.items():
+        if isinstance(evidence, AnotherType):
             left_out.append(
-                LeftOut(group_id, found.type, f"it is a {found.type} group", NOTHING_TO_DO.get(found.type))
+                LeftOut(
+                    group_id,
+                    evidence.type,
+                    f"it is a {evidence.type} group",
+                    NOTHING_TO_DO.get(evidence.type),
+                )
             )
             continue
-        if isinstance(found, KgroupError):
-            errors.append(item_error(group_id, found))
+        if isinstance(evidence, KgroupError):
+            errors.append(item_error(group_id, evidence))
             continue
-        plan = plan_of(found, UPGRADE, patterns)
+        plan = plan_of(evidence, UPGRADE, patterns)
         never = next((check for check in plan.blockers if check.code in STAYS), None)
         if never is not None:
             left_out.append(LeftOut(group_id, plan.type, never.message, never.hint))
             continue
         warnings = [check.code for check in plan.checks if check.status == WARN]
         asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
-        members = found.group.known_members
+        members = evidence.group.known_members
         ids = [member.client_id for member in members if member.client_id is not None]
         names = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
         rows.append(
@@ -122,13 +127,13 @@ def plan_fleet(
                 verdict=plan.verdict,
                 type=plan.type,
                 state=plan.state,
-                members=found.group.member_count,
+                members=evidence.group.member_count,
                 effort=_effort(plan),
                 change=tuple(sorted({WHERE[code] for code in asking if code in WHERE})),
                 blockers=tuple(map(_obstacle, plan.blockers)),
                 unknown=tuple(map(_obstacle, plan.unknowns)),
                 warnings=tuple(warnings),
-                assignor=found.group.assignor,
+                assignor=evidence.group.assignor,
                 client_ids=tuple(sorted(set(ids))),
                 software={name: names.count(name) for name in sorted(set(names))},
             )

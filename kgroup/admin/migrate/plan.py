@@ -28,7 +28,7 @@ def plan_migration(
     return plan_of(found, direction, patterns)
 
 
-def plan_of(found: Evidence, direction: str, patterns: Sequence[str] = ()) -> MigrationPlan:
+def plan_of(gathered: Evidence, direction: str, patterns: Sequence[str] = ()) -> MigrationPlan:
     """Return the verdict on evidence gathered before."""
     make = plan_upgrade if direction == UPGRADE else plan_downgrade
-    return make(found, patterns)
+    return make(gathered, patterns)

@@ -65,15 +65,17 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> tuple[Answers[Mapping[
     """
     assert source.admin is not None
     known: Answers[Mapping[str, str]] = {}
-    for group_id, found in gather_all(source.admin, groups).items():
-        if isinstance(found, KgroupError):
-            known[group_id] = found
-        elif found.settings is not None:
-            known[group_id] = found.settings
+    for group_id, evidence in gather_all(source.admin, groups).items():
+        if isinstance(evidence, KgroupError):
+            known[group_id] = evidence
+        elif evidence.settings is not None:
+            known[group_id] = evidence.settings
         else:
             known[group_id] = BrokerRefused(
-                ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-                f"no rehearsal without the coordinator's settings: {found.settings_error}",
+                ErrorCode.__members__.get(
+                    evidence.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                ),
+                f"no rehearsal without the coordinator's settings: {evidence.settings_error}",
                 hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
             )
     counts = {topic.name: len(topic.partitions) for topic in topics(source.admin)}

@@ -44,35 +44,35 @@ def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) 
     `read_log` reads restart times, and the members' sessions, from the group's records. Raise BrokerRefused
     when the group cannot be described, SafetyRefused for another type.
     """
-    found, restarts = gather(cluster, group_id), None
+    gathered, restarts = gather(cluster, group_id), None
     if read_log:
         logged, restarts = recorded(cluster, group_id)
-        found = replace(found, logged=logged)
-    joins = cluster.transport.versions(found.broker, JOIN_GROUP)
-    serves = found.group.type == CONSUMER or (joins is not None and joins[-1] >= INSTANCE_IDS_SINCE)
-    return plan_of_static(found, serves, restarts)
+        gathered = replace(gathered, logged=logged)
+    joins = cluster.transport.versions(gathered.broker, JOIN_GROUP)
+    serves = gathered.group.type == CONSUMER or (joins is not None and joins[-1] >= INSTANCE_IDS_SINCE)
+    return plan_of_static(gathered, serves, restarts)
 
 
-def plan_of_static(found: Evidence, serves: bool, restarts: Sequence[int] | None) -> MigrationPlan:
+def plan_of_static(gathered: Evidence, serves: bool, restarts: Sequence[int] | None) -> MigrationPlan:
     """Return the verdict on what was gathered; `restarts` in ms, None if no record was read."""
-    members, group = found.group.known_members, found.group
+    members, group = gathered.group.known_members, gathered.group
     if not serves:
-        message = f"broker {found.broker} has no static members: they came with Kafka 2.3 (KIP-345)"
-        old = Check("broker", BLOCK, message, "upgrade the brokers first", {"broker": found.broker})
-        return verdict_of(found, STATIC, [old])
+        message = f"broker {gathered.broker} has no static members: they came with Kafka 2.3 (KIP-345)"
+        old = Check("broker", BLOCK, message, "upgrade the brokers first", {"broker": gathered.broker})
+        return verdict_of(gathered, STATIC, [old])
     if group.protocol_type not in ("", CONSUMER):
         message = (
             f"the protocol type is {group.protocol_type}: its members decide about static ids themselves"
         )
         foreign = Check("protocol_type", BLOCK, message, None, {"protocol_type": group.protocol_type})
-        return verdict_of(found, STATIC, [foreign])
+        return verdict_of(gathered, STATIC, [foreign])
     if not all(member.instance_id_known for member in members):
         message = "this broker does not report instance ids (Kafka 2.4 and later do)"
-        return verdict_of(found, STATIC, [Check("static_ids", UNKNOWN, message, None, {"dynamic": None})])
+        return verdict_of(gathered, STATIC, [Check("static_ids", UNKNOWN, message, None, {"dynamic": None})])
     dynamic = [member for member in members if member.instance_id is None]
     if members and not dynamic:
         message = f"all {count_of(len(members), 'member')} are static"
-        done = (Check("static_ids", OK, message, None, {"dynamic": []}), _session_timeout(found, restarts))
+        done = (Check("static_ids", OK, message, None, {"dynamic": []}), _session_timeout(gathered, restarts))
         return MigrationPlan(group.group_id, STATIC, group.type, group.state, ALREADY, done)
     roll = Check(
         "roll",
@@ -89,13 +89,13 @@ def plan_of_static(found: Evidence, serves: bool, restarts: Sequence[int] | None
         "its session ends",
         f"{command('remove-members', group.group_id, options='--instance-id ID')} removes it at once",
     )
-    checks = [_dynamic(found), _naming(found), _session_timeout(found, restarts), roll, leaving]
-    return verdict_of(found, STATIC, checks)
+    checks = [_dynamic(gathered), _naming(gathered), _session_timeout(gathered, restarts), roll, leaving]
+    return verdict_of(gathered, STATIC, checks)
 
 
-def _dynamic(found: Evidence) -> Check:
-    members = found.group.known_members
-    if found.group.state == EMPTY or not members:
+def _dynamic(gathered: Evidence) -> Check:
+    members = gathered.group.known_members
+    if gathered.group.state == EMPTY or not members:
         message = "the group has no members now: nothing shows whether its clients set group.instance.id"
         return Check("static_ids", INFO, message, None, {"dynamic": None})
     dynamic = [m for m in members if m.instance_id is None]
@@ -108,17 +108,17 @@ def _dynamic(found: Evidence) -> Check:
     return Check("static_ids", INFO, message, hint, {"dynamic": rows})
 
 
-def _naming(found: Evidence) -> Check:
+def _naming(gathered: Evidence) -> Check:
     """Return what makes a good id; several members of one host need a number besides its name."""
-    dynamic = [member for member in found.group.known_members if member.instance_id is None]
+    dynamic = [member for member in gathered.group.known_members if member.instance_id is None]
     hosts = [member.host for member in dynamic]
     crowded = sorted({host for host in hosts if host is not None and hosts.count(host) > 1})
     message = "an id is one consumer's alone and the same after a restart: the pod name of a StatefulSet "
     message += (
-        f"({found.group.group_id}-0), or the host's name; letters, digits, . _ - and at most 249 of them"
+        f"({gathered.group.group_id}-0), or the host's name; letters, digits, . _ - and at most 249 of them"
     )
     evidence = {"hosts_with_several": crowded}
-    if found.kind.name == KAFKA_STREAMS:
+    if gathered.kind.name == KAFKA_STREAMS:
         message += ". Kafka Streams adds the number of the thread to the id of the instance"
         return Check("instance_ids", INFO, message, None, evidence)
     hint = "never a random value: each start would leave a member behind for a whole session"
@@ -130,19 +130,22 @@ def _naming(found: Evidence) -> Check:
     return Check("instance_ids", INFO, message, hint, evidence)
 
 
-def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
-    limit = LIMITS[found.group.type]
-    most = found.number(limit)
+def _session_timeout(gathered: Evidence, restarts: Sequence[int] | None) -> Check:
+    limit = LIMITS[gathered.group.type]
+    most = gathered.number(limit)
     # The members' session timeouts in ms, ascending; None where they are unknown.
     now: list[int] | None
-    if found.group.type == CONSUMER:
-        ms = session_ahead(found)
+    if gathered.group.type == CONSUMER:
+        ms = session_ahead(gathered)
         now = [int(ms)] if ms is not None and ms.isdigit() else None
         where = command(
-            "config set", found.group.group_id, options="consumer.session.timeout.ms=MS --execute"
+            "config set", gathered.group.group_id, options="consumer.session.timeout.ms=MS --execute"
         )
     else:
-        timeouts, members = found.logged.session_timeouts if found.logged else {}, found.group.known_members
+        timeouts, members = (
+            gathered.logged.session_timeouts if gathered.logged else {},
+            gathered.group.known_members,
+        )
         known = [timeouts[member.member_id] for member in members if member.member_id in timeouts]
         now = sorted(set(known)) if len(known) == len(members) > 0 else None
         where = "session.timeout.ms of the clients"

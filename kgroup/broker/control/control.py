@@ -219,9 +219,9 @@ class Control:
         """Return whether that is so before the time, in real time, is over."""
         return await until(lambda: self.is_stable(group_id, size), within_s)
 
-    async def until_hit(self, found: FaultSet, hits: int, within_s: float) -> bool:
+    async def until_hit(self, faults: FaultSet, hits: int, within_s: float) -> bool:
         """Return whether rules have acted on so many requests before the time, in real time, is over."""
-        return await until(lambda: len(found.hits) >= hits, within_s)
+        return await until(lambda: len(faults.hits) >= hits, within_s)
 
     def _member(self, name: str, group_id: str | None) -> MemberName:
         shards = self.cluster.live_shards()

@@ -75,8 +75,8 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
     return DescribeConfigsResponse(results=tuple(results))
 
 
-def _entry(request: DescribeConfigsRequest, found: Described) -> DescribeConfigsResourceResult:
-    row, first, layers, read_only, is_sensitive = found
+def _entry(request: DescribeConfigsRequest, described: Described) -> DescribeConfigsResourceResult:
+    row, first, layers, read_only, is_sensitive = described
     return DescribeConfigsResourceResult(
         name=row.name,
         value=first.value if first else None,

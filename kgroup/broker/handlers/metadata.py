@@ -106,18 +106,18 @@ def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
     left = min(request.response_partition_limit, PAGE_MAX)
-    found: list[DescribeTopicPartitionsResponseTopic] = []
+    described: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         if left <= 0:
             next_cursor = ResponseCursor(topic_name=name, partition_index=first)
-            return DescribeTopicPartitionsResponse(topics=tuple(found), next_cursor=next_cursor)
+            return DescribeTopicPartitionsResponse(topics=tuple(described), next_cursor=next_cursor)
         topic = catalog.topics.get(name)
         if topic is None:
             code = _why_missing(name)
-            found.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
+            described.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
             continue
         page = range(first, min(topic.partitions, first + left))
-        found.append(
+        described.append(
             DescribeTopicPartitionsResponseTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
@@ -134,9 +134,9 @@ def describe_topic_partitions(
         left -= len(page)
         if page.stop < topic.partitions:
             next_cursor = ResponseCursor(topic_name=name, partition_index=page.stop)
-            return DescribeTopicPartitionsResponse(topics=tuple(found), next_cursor=next_cursor)
+            return DescribeTopicPartitionsResponse(topics=tuple(described), next_cursor=next_cursor)
         first = 0
-    return DescribeTopicPartitionsResponse(topics=tuple(found))
+    return DescribeTopicPartitionsResponse(topics=tuple(described))
 
 
 def _wanted(

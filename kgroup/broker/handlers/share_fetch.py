@@ -311,14 +311,14 @@ class _Fetch:
         self._call.forget = self._forget
         return None
 
-    def answer(self, found: Mapping[StateKey, PartitionData]) -> ShareFetchResponse:
+    def answer(self, partitions: Mapping[StateKey, PartitionData]) -> ShareFetchResponse:
         """Return the response with what was acquired, and how the acknowledgements ended."""
         leaders: set[int] = set()
         # In the answer is a partition with records, with an error, or for the first time.
         first = self._call.body.share_session_epoch == INITIAL_EPOCH
         awaited = self._session.partitions
         entries: dict[StateKey, PartitionData] = {}
-        for key, data in found.items():
+        for key, data in partitions.items():
             if first or data.records or data.error_code != 0 or awaited.get(key, False):
                 entries[key] = data
             if not first and key in awaited:

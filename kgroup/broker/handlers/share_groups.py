@@ -229,21 +229,21 @@ def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsReq
 def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShareGroupOffsetsResponsePartition:
     """Return where a group begins in a partition, -1 without state, and what is left, -1 if unknown."""
     try:
-        found = broker.share_state.summary(key)
+        summary = broker.share_state.summary(key)
     except Refused:
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=key.partition, start_offset=NO_OFFSET
         )
     lag = -1
-    if found.start_offset != NO_OFFSET and found.delivery_complete_count != -1:
+    if summary.start_offset != NO_OFFSET and summary.delivery_complete_count != -1:
         end = broker.cluster.log(name, key.partition)
         assert end is not None
-        lag = end.end_offset - found.start_offset - found.delivery_complete_count
+        lag = end.end_offset - summary.start_offset - summary.delivery_complete_count
         lag = (lag + 2**63) % 2**64 - 2**63  # a Java long: Kafka takes any start offset, and subtracts it
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
-        start_offset=found.start_offset,
-        leader_epoch=found.leader_epoch,
+        start_offset=summary.start_offset,
+        leader_epoch=summary.leader_epoch,
         lag=lag,
     )
 

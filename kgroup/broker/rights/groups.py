@@ -85,10 +85,10 @@ def heartbeat(
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: AnyApi) -> Answer:
     """Require Describe on each group; add what the caller may do with it, if asked for."""
 
-    def finish(found: DescribeGroupsResponse) -> Message:
+    def finish(response: DescribeGroupsResponse) -> Message:
         if not call.body.include_authorized_operations:
-            return found
-        return replace(found, groups=tuple(with_operations(asker, found.groups)))
+            return response
+        return replace(response, groups=tuple(with_operations(asker, response.groups)))
 
     return asked(broker, call, _under(_DESCRIBED, asker, api), call.body, finish)
 
@@ -133,11 +133,11 @@ def described(
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return type(group)(group_id=group.group_id, error_code=code, error_message=hidden)
 
-    def finish(found: Entry) -> Message:
-        groups: Iterable[Entry] = found.groups
+    def finish(response: Entry) -> Message:
+        groups: Iterable[Entry] = response.groups
         if call.body.include_authorized_operations:
             groups = with_operations(asker, groups)
-        whole: Message = replace(found, groups=tuple(map(shown, groups)))
+        whole: Message = replace(response, groups=tuple(map(shown, groups)))
         return whole
 
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
@@ -171,11 +171,11 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
     if not asking:
         return OffsetFetchResponse(groups=tuple(refused.values()))
 
-    def finish(found: OffsetFetchResponse) -> Message:
-        groups = [_shown_group(asker, *each) for each in zip(found.groups, asking, hidden, strict=True)]
+    def finish(response: OffsetFetchResponse) -> Message:
+        groups = [_shown_group(asker, *each) for each in zip(response.groups, asking, hidden, strict=True)]
         for index, refusal in refused.items():
             groups.insert(index, refusal)
-        return replace(found, groups=tuple(groups))
+        return replace(response, groups=tuple(groups))
 
     return asked(broker, call, api, replace(call.body, groups=tuple(asking)), finish)
 
@@ -200,8 +200,8 @@ def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest],
     if call.body.topics is not None:
         return _ONE_GROUP(asker, broker, call, api)
 
-    def finish(found: OffsetFetchResponse) -> Message:
-        return replace(found, topics=tuple(t for t in found.topics if asker.describes(t.name)))
+    def finish(response: OffsetFetchResponse) -> Message:
+        return replace(response, topics=tuple(t for t in response.topics if asker.describes(t.name)))
 
     return asked(broker, call, api, call.body, finish)
 
@@ -226,16 +226,16 @@ def _split(
 
 def _shown_group(
     asker: Asker,
-    found: OffsetFetchResponseGroup,
+    group: OffsetFetchResponseGroup,
     request: OffsetFetchRequestGroup,
     hidden: tuple[OffsetFetchResponseTopics, ...],
 ) -> OffsetFetchResponseGroup:
-    if found.error_code:
-        return found
-    topics = found.topics
+    if group.error_code:
+        return group
+    topics = group.topics
     if request.topics is None:
         topics = tuple(topic for topic in topics if asker.describes(topic.name))
-    return replace(found, topics=(*topics, *hidden))
+    return replace(group, topics=(*topics, *hidden))
 
 
 def _under(rule: Rule, asker: Asker, api: AnyApi) -> AnyApi:

@@ -130,8 +130,8 @@ def describe_transactions(
 ) -> Answer:
     """Require Describe on each transactional id; show those of its partitions that may be described."""
 
-    def finish(found: DescribeTransactionsResponse) -> Message:
-        return replace(found, transaction_states=tuple(map(seen, found.transaction_states)))
+    def finish(response: DescribeTransactionsResponse) -> Message:
+        return replace(response, transaction_states=tuple(map(seen, response.transaction_states)))
 
     def seen(state: TransactionState) -> TransactionState:
         return replace(state, topics=tuple(t for t in state.topics if asker.describes(t.topic)))

@@ -136,10 +136,10 @@ def shown(right: Shown) -> Rule:
         if right.unless is not None and right.unless.met(asker, call.body):
             return api.handle(broker, call)
 
-        def seen(found: Entry) -> Message:
+        def seen(entry: Entry) -> Message:
             may = asker.rights[decided]
-            kept = tuple(e for e in getattr(found, right.array) if may[getattr(e, right.name)])
-            answer: Message = replace(found, **{right.array: kept})
+            kept = tuple(e for e in getattr(entry, right.array) if may[getattr(e, right.name)])
+            answer: Message = replace(entry, **{right.array: kept})
             return answer
 
         return asked(broker, call, api, call.body, seen)

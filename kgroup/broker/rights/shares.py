@@ -98,8 +98,8 @@ def describe_offsets(
         if may_group(group.group_id)
     )
 
-    def finish(found: DescribeShareGroupOffsetsResponse) -> Message:
-        answers = iter(found.groups)
+    def finish(response: DescribeShareGroupOffsetsResponse) -> Message:
+        answers = iter(response.groups)
         result = []
         for group in groups:
             if not may_group(group.group_id):

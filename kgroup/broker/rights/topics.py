@@ -129,10 +129,10 @@ def describe_cluster(
 ) -> Answer:
     """Show the brokers to all callers; add what the caller may do with the cluster, if asked for."""
 
-    def finish(found: DescribeClusterResponse) -> Message:
-        if found.error_code or not call.body.include_cluster_authorized_operations:
-            return found
-        return replace(found, cluster_authorized_operations=_cluster_operations(asker))
+    def finish(response: DescribeClusterResponse) -> Message:
+        if response.error_code or not call.body.include_cluster_authorized_operations:
+            return response
+        return replace(response, cluster_authorized_operations=_cluster_operations(asker))
 
     return asked(broker, call, api, call.body, finish)
 
@@ -155,12 +155,12 @@ def describe_partitions(
     if cursor is not None and cursor.partition_index >= 0 and first not in allowed:
         cursor = None
 
-    def finish(found: DescribeTopicPartitionsResponse) -> Message:
+    def finish(response: DescribeTopicPartitionsResponse) -> Message:
         topics = tuple(
             replace(t, topic_authorized_operations=asker.operations(ResourceType.TOPIC, t.name or ""))
-            for t in found.topics
+            for t in response.topics
         )
-        return replace(found, topics=(*topics, *refused))
+        return replace(response, topics=(*topics, *refused))
 
     asking = tuple(TopicRequest(name=name) for name in sorted(allowed))
     return asked(broker, call, api, replace(request, topics=asking, cursor=cursor), finish)
@@ -179,16 +179,16 @@ def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], ap
             text = "Authorization failed."
             refused.append(CreatableTopicResult(name=topic.name, error_code=DENIED, error_message=text))
 
-    def finish(found: CreateTopicsResponse) -> Message:
+    def finish(response: CreateTopicsResponse) -> Message:
         topics = (
             topic
             if topic.error_code or asker.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
             else replace(
                 topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=()
             )
-            for topic in found.topics
+            for topic in response.topics
         )
-        return replace(found, topics=(*topics, *refused))
+        return replace(response, topics=(*topics, *refused))
 
     return asked(broker, call, api, replace(request, topics=tuple(allowed)), finish)
 

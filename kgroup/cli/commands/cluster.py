@@ -59,32 +59,32 @@ def status(env: Env) -> ExitCode:
     from kgroup.admin.topics import cluster_status
 
     with open_admin(env) as admin:
-        found = cluster_status(admin)
+        status = cluster_status(admin)
         where = identity(admin, env)
         metrics, why_none = metrics_of(env, admin)
-    controller = "none" if found.controller_id is None else found.controller_id
-    line = f"cluster {found.cluster_id}   controller {controller}   "
-    if found.topics is None:
-        line += f"topics at least {found.topics_seen}   partitions unknown"
+    controller = "none" if status.controller_id is None else status.controller_id
+    line = f"cluster {status.cluster_id}   controller {controller}   "
+    if status.topics is None:
+        line += f"topics at least {status.topics_seen}   partitions unknown"
     else:
-        line += f"topics {found.topics}   partitions {found.partitions}"
-    line += f" ({found.leaderless} without leader)" if found.leaderless else ""
-    brokers = [asdict(node) for node in found.brokers]
+        line += f"topics {status.topics}   partitions {status.partitions}"
+    line += f" ({status.leaderless} without leader)" if status.leaderless else ""
+    brokers = [asdict(node) for node in status.brokers]
     table = Table((Column("id", "BROKER", right=True), Column("host"), Column("port", right=True)), brokers)
-    names = [str(node.id) for node in found.brokers]
+    names = [str(node.id) for node in status.brokers]
     blocks: list[str | Table] = [line, "", table]
     if env.output.format == "wide":
         rows = [in_words(metric) for metric in metrics or ()]
         blocks += ["", Table(_METRIC_COLUMNS, rows) if metrics is not None else f"no metrics: {why_none}"]
-    data = {**asdict(found), "metrics": metrics, "metrics_note": why_none}
+    data = {**asdict(status), "metrics": metrics, "metrics_note": why_none}
     del data["errors"]  # they are the envelope's
     result = Result(
         data,
         blocks,
         items="brokers",
         names=names,
-        errors=found.errors,
-        exit_code=of_seen(ExitCode.OK, found.errors),
+        errors=status.errors,
+        exit_code=of_seen(ExitCode.OK, status.errors),
         cluster=where,
     )
     return show(env, result)

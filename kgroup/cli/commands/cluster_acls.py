@@ -188,39 +188,39 @@ def remove(
     if terms == Terms() and not list(resources.named()):
         raise ConfigError("no option says which rules are meant", "for example --principal User:bob")
     with open_admin(env) as admin:
-        found = Acls(admin).list(filters(resources, terms))
+        rules = Acls(admin).list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
         journal_id = None
         where = identity(admin, env)
-        if execute and found:
-            question = f"remove {count_of(len(found), 'access rule')}?"
+        if execute and rules:
+            question = f"remove {count_of(len(rules), 'access rule')}?"
             lasting = "kgroup cannot add all of these rules again"
-            grave = lasting if any(_resource_option(acl.words) is None for acl in found) else None
-            Consent(execute, yes).ask(env, _removal(found, None, (), where), question, grave=grave)
-            named = [acl.words for acl in found]
+            grave = lasting if any(_resource_option(acl.words) is None for acl in rules) else None
+            Consent(execute, yes).ask(env, _removal(rules, None, (), where), question, grave=grave)
+            named = [acl.words for acl in rules]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
-                gone = Acls(admin).remove(found)
-                entry.results += [{**acl.words, "result": _result(acl, True, gone)} for acl in found]
+                gone = Acls(admin).remove(rules)
+                entry.results += [{**acl.words, "result": _result(acl, True, gone)} for acl in rules]
             journal_id = entry.id
-    result = _removal(found, journal_id, gone, where)
+    result = _removal(rules, journal_id, gone, where)
     for acl in gone:
         result = with_undo(result, _undo(env, "cluster acl add", acl.words))
     return show(env, result)
 
 
 def _removal(
-    found: "Sequence[ListedAcl]", journal_id: str | None, gone: "Sequence[ListedAcl]", where: Document
+    rules: "Sequence[ListedAcl]", journal_id: str | None, gone: "Sequence[ListedAcl]", where: Document
 ) -> Result:
     done = journal_id is not None
-    rows = [{**acl.words, "result": _result(acl, done, gone)} for acl in found]
+    rows = [{**acl.words, "result": _result(acl, done, gone)} for acl in rules]
     summary = f"{count_of(len(gone), 'access rule')} removed" if done else ""
     return change(
         {},
         journal_id,
         {"acls": rows},
         (Table((*_COLUMNS, RESULT), rows),),
-        summary if found else "no such access rule",
-        to_do=None if done or not found else True,
+        summary if rules else "no such access rule",
+        to_do=None if done or not rules else True,
         items="acls",
         names=(),
         cluster=where,

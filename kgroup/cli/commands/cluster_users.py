@@ -151,23 +151,23 @@ def _password(user: str, file: str | None, variable: str | None) -> str:
     if file is not None and variable is not None:
         raise ConfigError("--password-file and --password-env both name a password", "give one of them")
     if variable is not None:
-        found = os.environ.get(variable)
-        if found is None:
+        password = os.environ.get(variable)
+        if password is None:
             raise ConfigError(f"the environment has no {variable}", "--password-env takes its name")
     elif file is not None:
-        found = _of_file(file)
+        password = _of_file(file)
     elif not sys.stdin.isatty():
         raise ConfigError(
             f"there is no terminal to ask for the password of {user}",
             "--password-file FILE (- for standard input) or --password-env NAME",
         )
     else:
-        found = getpass(f"password of {user}: ")
-        if getpass("again: ") != found:
+        password = getpass(f"password of {user}: ")
+        if getpass("again: ") != password:
             raise ConfigError("the two passwords differ", "nothing was changed")
-    if not found:
+    if not password:
         raise ConfigError(f"the password of {user} is empty")
-    return found
+    return password
 
 
 def _of_file(file: str) -> str:

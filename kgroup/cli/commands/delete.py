@@ -160,13 +160,13 @@ def _export(
     from kgroup.cli.views.offset_exports import keep
 
     now = look(admin, groups)
-    for found in now.values():
-        if found.error:
-            raise found.error
-        if found.unseen and not incomplete:
-            hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
-            message = f"nothing deleted: the export of {found.unseen.message}"
-            raise Failure(of_code_name(found.unseen.code), found.unseen.code, message, hint, found.group_id)
+    for group in now.values():
+        if group.error:
+            raise group.error
+        if group.unseen and not incomplete:
+            hint = f"{group.unseen.hint}, or accept that with --incomplete-export"
+            message = f"nothing deleted: the export of {group.unseen.message}"
+            raise Failure(of_code_name(group.unseen.code), group.unseen.code, message, hint, group.group_id)
     return keep(file, now, where)
 
 

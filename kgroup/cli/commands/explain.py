@@ -193,7 +193,7 @@ def _with_now(env: Env, told: Result, groups: Sequence[str]) -> Result:
 
     try:
         with open_admin(env) as admin:
-            found = examine_all(admin, groups, window_ms=_WINDOW_MS, left_out=(), patience_s=PATIENCE_S)
+            examined = examine_all(admin, groups, window_ms=_WINDOW_MS, left_out=(), patience_s=PATIENCE_S)
             where = identity(admin, env)
     except ConfigError:
         raise
@@ -201,10 +201,10 @@ def _with_now(env: Env, told: Result, groups: Sequence[str]) -> Result:
         return replace(told, errors=(error_of(error),), exit_code=of_error(error))
     return replace(
         told,
-        data={**told.data, "now": [checkups.document_of(each) for each in found.checkups]},
-        blocks=[*told.blocks, "", f"now, {env.cluster_line()}", *checkups.blocks(found.checkups)],
-        errors=[*found.errors, *checkups.unseen_of(found.checkups)],
-        exit_code=checkups.code_of(found),
+        data={**told.data, "now": [checkups.document_of(each) for each in examined.checkups]},
+        blocks=[*told.blocks, "", f"now, {env.cluster_line()}", *checkups.blocks(examined.checkups)],
+        errors=[*examined.errors, *checkups.unseen_of(examined.checkups)],
+        exit_code=checkups.code_of(examined),
         cluster=where,
     )
 

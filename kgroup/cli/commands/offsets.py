@@ -73,20 +73,22 @@ def export(
             now, doubts = opened.groups.look(named.groups)
             unseen = [*named.unseen, *doubts]
             where = opened.identity()
-        for found in now.values():
-            if found.unseen is not None:
-                env.note(f"warning: {found.unseen.message}: offsets may move after this export")
+        for group_now in now.values():
+            if group_now.unseen is not None:
+                env.note(f"warning: {group_now.unseen.message}: offsets may move after this export")
     else:
         with open_admin(env) as admin:
             named = expand(admin, group)
             now = look(admin, named.groups)
-            hidden = [found.unseen for found in now.values() if found.unseen]
+            hidden = [group_now.unseen for group_now in now.values() if group_now.unseen]
             unseen = [*named.unseen, *(hidden if scope.all_topics else _hidden(admin, scope.topics))]
             where = identity(admin, env)
-    for found in now.values():
-        if found.no_offsets is not None and found.unseen is None:
-            env.note(f"{found.group_id} has no committed offsets: {found.no_offsets}")
-    chosen = {name: _within(found.committed, scope) for name, found in now.items() if not found.error}
+    for group_now in now.values():
+        if group_now.no_offsets is not None and group_now.unseen is None:
+            env.note(f"{group_now.group_id} has no committed offsets: {group_now.no_offsets}")
+    chosen = {
+        name: _within(group_now.committed, scope) for name, group_now in now.items() if not group_now.error
+    }
     return show(env, result(now, chosen, where, unseen))
 
 

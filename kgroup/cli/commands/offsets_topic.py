@@ -39,10 +39,10 @@ def stats(env: Env, files: Files = None, storage_option: StorageOption = None) -
     from kgroup.history.decode.records import type_name
 
     with opened(env, files or [], Selection(), storage_option) as source:
-        found, where = _scan(source), source.cluster
+        statistics, where = _scan(source), source.cluster
     rows = [
         {"type": number, "name": type_name(number) if number >= 0 else "no key", **_tally(tally)}
-        for number, tally in sorted(found.by_type().items())
+        for number, tally in sorted(statistics.by_type().items())
     ]
     columns = (
         Column("type", right=True),
@@ -51,31 +51,31 @@ def stats(env: Env, files: Files = None, storage_option: StorageOption = None) -
         Column("bytes", right=True),
         Column("tombstones", right=True),
     )
-    total = found.total()
-    remarks = _remarks(found)
+    total = statistics.total()
+    remarks = _remarks(statistics)
     data = {
         "types": rows,
         "total": _tally(total),
-        "batches": found.batches,
-        "compressed_batches": found.compressed_batches,
-        "markers": found.markers,
-        "superseded_records": found.superseded,
-        "superseded_bytes": found.superseded_bytes,
-        "groups": len(found.by_group()),
-        "partitions": [{"partition": p, "bytes": size} for p, size in sorted(found.partitions.items())],
-        "open_transactions": [{**asdict(t), "since": iso(t.since_ms)} for t in found.open_transactions],
-        "unreadable_batches": found.unreadable,
+        "batches": statistics.batches,
+        "compressed_batches": statistics.compressed_batches,
+        "markers": statistics.markers,
+        "superseded_records": statistics.superseded,
+        "superseded_bytes": statistics.superseded_bytes,
+        "groups": len(statistics.by_group()),
+        "partitions": [{"partition": p, "bytes": size} for p, size in sorted(statistics.partitions.items())],
+        "open_transactions": [{**asdict(t), "since": iso(t.since_ms)} for t in statistics.open_transactions],
+        "unreadable_batches": statistics.unreadable,
         "remarks": remarks,
     }
-    size = sum(found.partitions.values())
+    size = sum(statistics.partitions.values())
     summary = (
-        f"{count_of(len(found.partitions), 'partition')} · {count_of(size, 'byte')} in "
-        f"{count_of(found.batches, 'batch', 'es')} · "
-        f"{count_of(total.records, 'record')} of {count_of(len(found.by_group()), 'group')} · "
-        f"{found.markers} transaction markers"
+        f"{count_of(len(statistics.partitions), 'partition')} · {count_of(size, 'byte')} in "
+        f"{count_of(statistics.batches, 'batch', 'es')} · "
+        f"{count_of(total.records, 'record')} of {count_of(len(statistics.by_group()), 'group')} · "
+        f"{statistics.markers} transaction markers"
     )
     shown: list[str | Table] = [summary, "", Table(columns, rows), "", *remarks]
-    errors, code = _damage(found)
+    errors, code = _damage(statistics)
     return show(env, Result(data, shown, "types", (), errors, code, where))
 
 
@@ -177,34 +177,33 @@ def _tally(tally: "Tally") -> dict[str, int]:
     return {"records": tally.records, "bytes": tally.size, "tombstones": tally.tombstones}
 
 
-def _remarks(found: "Statistics") -> list[str]:
+def _remarks(statistics: "Statistics") -> list[str]:
     """Return what keeps the topic large, in words."""
-    total, remarks = found.total(), []
+    total, remarks = statistics.total(), []
     if total.records:
-        share = 100 * found.superseded / total.records
-        remarks.append(
-            f"superseded, so compaction may take them: {count_of(found.superseded, 'record')} ({share:.0f} %)"
-        )
+        share = 100 * statistics.superseded / total.records
+        records = count_of(statistics.superseded, "record")
+        remarks.append(f"superseded, so compaction may take them: {records} ({share:.0f} %)")
         remarks.append(f"tombstones: {total.tombstones} ({100 * total.tombstones / total.records:.0f} %)")
-        name, largest = max(found.by_group().items(), key=lambda item: item[1].size)
+        name, largest = max(statistics.by_group().items(), key=lambda item: item[1].size)
         share = 100 * largest.size / max(1, total.size)
         remarks.append(f"largest group: {name} with {share:.0f} % of the bytes")
     remarks += [
         f"transaction of producer {t.producer_id} on partition {t.partition} is open since offset "
         f"{t.first_offset}: compaction stops there"
-        for t in found.open_transactions
+        for t in statistics.open_transactions
     ]
     return remarks
 
 
-def _damage(found: "Statistics") -> tuple[list[ItemError], ExitCode]:
-    errors = [ItemError(bad.source, bad.code, str(bad)) for bad in found.bad]
-    unread = [not_read(source, failure) for source, failure in found.failures.items()]
+def _damage(statistics: "Statistics") -> tuple[list[ItemError], ExitCode]:
+    errors = [ItemError(bad.source, bad.code, str(bad)) for bad in statistics.bad]
+    unread = [not_read(source, failure) for source, failure in statistics.failures.items()]
     if unread:
         return [*errors, *unread], ExitCode.PARTIAL
     if not errors:
         return [], ExitCode.OK
-    return errors, ExitCode.PARTIAL if found.batches else ExitCode.FAILED
+    return errors, ExitCode.PARTIAL if statistics.batches else ExitCode.FAILED
 
 
 _HELP = "Show statistics of __consumer_offsets, and decode its records."

@@ -53,31 +53,33 @@ def check(
             seen, unseen = list_topics(admin)
             names = [topic.name for topic in seen if not topic.internal]
             where = identity(admin, env)
-    found = check_pattern(pattern, names)
+    checked = check_pattern(pattern, names)
     # Other languages' differences are errors only where members would be refused.
-    rows = [asdict(difference) for difference in found.differences]
+    rows = [asdict(difference) for difference in checked.differences]
     errors = list(unseen)
-    if not found.valid:
-        pointer = f"{found.reason} at position {found.position}"
+    if not checked.valid:
+        pointer = f"{checked.reason} at position {checked.position}"
         hint = "write it in RE2: no look-around, no backreferences"
         errors.append(
             ItemError(pattern, "INVALID_REGULAR_EXPRESSION", f"the pattern is not RE2: {pointer}", hint)
         )
-    blocks: list[str | Table] = [f"{pattern}   {'RE2' if found.valid else 'NOT RE2'}"]
-    if not found.valid and found.position is not None:
-        blocks.append(" " * min(found.position, len(pattern)) + "^ " + str(found.reason))
-    matched = Table((Column("topic"),), [{"topic": name} for name in found.matches])
-    if found.valid and not offline:
+    blocks: list[str | Table] = [f"{pattern}   {'RE2' if checked.valid else 'NOT RE2'}"]
+    if not checked.valid and checked.position is not None:
+        blocks.append(" " * min(checked.position, len(pattern)) + "^ " + str(checked.reason))
+    matched = Table((Column("topic"),), [{"topic": name} for name in checked.matches])
+    if checked.valid and not offline:
         least = "at least " if unseen else ""
-        blocks += ["", f"matches {least}{len(found.matches)} of {count_of(len(names), 'topic')}", matched]
-    if found.prefix_only:
-        blocks.append(f"only the beginning matches, so excluded: {', '.join(found.prefix_only)}")
+        blocks += ["", f"matches {least}{len(checked.matches)} of {count_of(len(names), 'topic')}", matched]
+    if checked.prefix_only:
+        blocks.append(f"only the beginning matches, so excluded: {', '.join(checked.prefix_only)}")
     blocks += [f"{'!!' if row['severity'] == 'error' else '!'} {row['message']}" for row in rows]
-    data = {**asdict(found), "topics": None if offline or unseen else len(names)}
-    code = of_seen(ExitCode.OK, unseen) if found.valid else ExitCode.BAD_VERDICT
+    data = {**asdict(checked), "topics": None if offline or unseen else len(names)}
+    code = of_seen(ExitCode.OK, unseen) if checked.valid else ExitCode.BAD_VERDICT
     return show(
         env,
-        Result(data, blocks, names=found.matches, errors=errors, exit_code=code, cluster=where, main=matched),
+        Result(
+            data, blocks, names=checked.matches, errors=errors, exit_code=code, cluster=where, main=matched
+        ),
     )
 
 

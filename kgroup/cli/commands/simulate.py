@@ -232,25 +232,25 @@ def _live(env: Env, group_id: str) -> Live:
     from kgroup.admin.settings import group_settings
 
     with open_admin(env) as admin:
-        found = groups_only(admin, [group_id])[group_id]
-        if isinstance(found, KgroupError):
-            raise found
-        if not found.members:
+        group = groups_only(admin, [group_id])[group_id]
+        if isinstance(group, KgroupError):
+            raise group
+        if not group.members:
             raise ConfigError(
                 f"group {group_id} has no members to be like", "give --members and --partitions"
             )
         session = heartbeat = None
         with suppress(BrokerRefused):
-            if found.type == CONSUMER:
+            if group.type == CONSUMER:
                 values = {setting.name: setting.value for setting in group_settings(admin, group_id)}
                 texts = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
                 session, heartbeat = (int(text) if text else None for text in texts)
             elif seen := logged(admin, group_id):
                 # Each classic member brings a session timeout, which only the group's record shows.
                 session = max(seen.session_timeouts.values(), default=None)
-    counts = [member.partition_count for member in found.members]
+    counts = [member.partition_count for member in group.members]
     partitions = None if None in counts else sum(count or 0 for count in counts)
-    return Live(len(found.members), partitions or None, session, heartbeat)
+    return Live(len(group.members), partitions or None, session, heartbeat)
 
 
 def _replay(env: Env, seed: int) -> ExitCode:

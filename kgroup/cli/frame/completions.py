@@ -216,22 +216,22 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["ClusterView"], list[s
     where = {s.name: s.value for s in env.settings().settings.values() if s.name != "timeout"}
     key = json.dumps([what, sorted(where.items())])
     kept = _Kept()
-    found = kept.find(key)
-    if found is None:
+    names = kept.find(key)
+    if names is None:
         from kgroup.client.retry import Retry
         from kgroup.client.transport import SocketTransport
 
-        found = []
+        names = []
         connection = connection_of(env)
         # A folder that is not served would have to be opened, locked and read for it.
         if not isinstance(connection, Path):
             transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
             try:
-                found = ask(ClusterView(transport, Retry(timeout_s=PATIENCE_S)))
+                names = ask(ClusterView(transport, Retry(timeout_s=PATIENCE_S)))
             finally:
                 transport.close()
-        kept.put(key, found)
-    return found
+        kept.put(key, names)
+    return names
 
 
 class _Answer(TypedDict):

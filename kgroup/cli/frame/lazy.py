@@ -156,12 +156,12 @@ def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
 def command_at(words: Sequence[str]) -> tuple[KgroupCommand | None, int]:
     """Return the runnable command that the first words name, and how many of them; None, 0 for no command."""
     entry = COMMANDS.get(words[0]) if words else None
-    found: Command | None = load(entry) if entry else None
+    command: Command | None = load(entry) if entry else None
     count = 1
-    while isinstance(found, TyperGroup) and count < len(words):
-        found = found.commands.get(words[count])
+    while isinstance(command, TyperGroup) and count < len(words):
+        command = command.commands.get(words[count])
         count += 1
-    return (found, count) if isinstance(found, KgroupCommand) else (None, 0)
+    return (command, count) if isinstance(command, KgroupCommand) else (None, 0)
 
 
 def walk() -> list[KgroupCommand]:

@@ -137,19 +137,19 @@ def _for_bash(last: Word, replaced: str, found: Iterable[str]) -> Iterator[str]:
             yield lead + inserted(word[len(state.text) :], state.quote)
 
 
-def _for_zsh(found: Sequence["CompletionItem"]) -> Iterator[str]:
+def _for_zsh(items: Sequence["CompletionItem"]) -> Iterator[str]:
     """Yield each word, then how the list of choices shows it."""
-    width = max((len(clean(item.value)) for item in found), default=0)
-    for item in found:
+    width = max((len(clean(item.value)) for item in items), default=0)
+    for item in items:
         yield item.value
         yield f"{clean(item.value):<{width}}  -- {item.help}" if item.help else clean(item.value)
 
 
-def _for_fish(found: Iterable["CompletionItem"]) -> Iterator[str]:
+def _for_fish(items: Iterable["CompletionItem"]) -> Iterator[str]:
     """Yield each word with its help after a tab.
 
     fish has no form for a word that holds a tab, and reads a ~ in front as somebody's home.
     """
-    for item in found:
+    for item in items:
         if "\t" not in item.value and not item.value.startswith("~"):
             yield f"{item.value}\t{' '.join(item.help.split())}" if item.help else item.value

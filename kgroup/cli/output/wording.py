@@ -51,17 +51,17 @@ class _Found(Protocol):
     def message(self) -> str: ...
 
 
-def finding_line(found: _Found) -> Block:
+def finding_line(finding: _Found) -> Block:
     """Return the first line of a finding."""
-    line = f"{MARKS[found.severity]} {found.code} {found.message}"
-    style = _FINDING_STYLES.get(found.severity)
+    line = f"{MARKS[finding.severity]} {finding.code} {finding.message}"
+    style = _FINDING_STYLES.get(finding.severity)
     return line if style is None else Painted(line, style)
 
 
-def more_findings(found: Sequence[_Found], top: int | None) -> Iterator[str]:
+def more_findings(findings: Sequence[_Found], top: int | None) -> Iterator[str]:
     """Yield how many findings `--top` leaves out, if any."""
-    if top is not None and len(found) > top:
-        yield f"and {count_of(len(found) - top, 'more finding')}"
+    if top is not None and len(findings) > top:
+        yield f"and {count_of(len(findings) - top, 'more finding')}"
 
 
 UNKNOWN = "?"

@@ -31,11 +31,11 @@ def left_out_of(without: str | None) -> tuple[str, ...]:
     return found
 
 
-def code_of(found: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
+def code_of(examined: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
     """Return the exit code for what could not be seen of groups, or of which there are (`hidden`)."""
-    unknown = [checkup for checkup in found.checkups if checkup.healthy is None]
-    codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
-    code = of_batch(codes, len(unknown) < len(found.checkups))
+    unknown = [checkup for checkup in examined.checkups if checkup.healthy is None]
+    codes = [*exit_codes(examined.errors), *(_code_of(checkup) for checkup in unknown)]
+    code = of_batch(codes, len(unknown) < len(examined.checkups))
     return of_seen(ExitCode.PARTIAL if len(set(codes)) > 1 else code, hidden)
 
 
@@ -79,7 +79,7 @@ def document_of(checkup: "Checkup") -> Document:
 
 
 def result_of(
-    found: "Examined",
+    examined: "Examined",
     hidden: Sequence[ItemError],
     code: ExitCode,
     *,
@@ -92,7 +92,7 @@ def result_of(
 
     `recorded` is the place of an answer in a recording.
     """
-    checkups = found.checkups
+    checkups = examined.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **_flat(finding)} for c in checkups for finding in c.findings]
@@ -101,7 +101,7 @@ def result_of(
         [*head, *blocks(checkups, top)],
         items="groups",
         names=[checkup.group.group_id for checkup in sick],
-        errors=[*found.errors, *hidden, *unseen_of(checkups)],
+        errors=[*examined.errors, *hidden, *unseen_of(checkups)],
         exit_code=ExitCode.BAD_VERDICT if sick else code,
         cluster=cluster,
         main=Table(columns, rows),

@@ -141,11 +141,11 @@ class Pick:
             rows = sorted(rows, key=lambda row: row.get("state", MemberStatus.STABLE) == MemberStatus.STABLE)
         return rows[: self.top]
 
-    def worst(self, found: Sequence[Finding]) -> list[Finding]:
+    def worst(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the `top` findings, the worst first; all in their order without it."""
         if self.top is None:
-            return list(found)
-        return sorted(found, key=lambda finding: list(MARKS).index(finding.severity))[: self.top]
+            return list(findings)
+        return sorted(findings, key=lambda finding: list(MARKS).index(finding.severity))[: self.top]
 
 
 EVERY = Pick()

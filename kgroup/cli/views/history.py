@@ -155,22 +155,24 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
     """Print the groups as they were, in the words of `describe`; return the exit code."""
 
     story = source.replay(selection, at)
-    found = [description(state, partition, story.stored(state.group_id)) for partition, state in story.states]
+    states = [
+        description(state, partition, story.stored(state.group_id)) for partition, state in story.states
+    ]
     errors, code = damage(story)
     unknown = unknown_then(story, selection.names)
-    missing = [] if found or unknown else unseen(story, selection)
+    missing = [] if states or unknown else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
     elif unknown:
         errors, code = [*errors, *unknown], ExitCode.PARTIAL
     for note in time_notes(story):
         env.note(note)
-    undecoded = [ItemError(g.group_id, e.code, e.message, e.hint) for g in found for e in g.errors]
+    undecoded = [ItemError(g.group_id, e.code, e.message, e.hint) for g in states for e in g.errors]
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
     moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
     shown: list[Block] = [*coverage_lines(story, selection), f"as of {moment}"]
-    for group in found:
+    for group in states:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
         for row in group.offsets:
             deliveries = [
@@ -180,7 +182,7 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
             if deliveries:
                 shown.append(f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}")
     data = {
-        "groups": [asdict(group) for group in found],
+        "groups": [asdict(group) for group in states],
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),
         "at": {
@@ -189,16 +191,16 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
             "time": iso(-1 if at.time_ms is None else at.time_ms),
         },
     }
-    rows = [cells for group in found for cells in member_rows(group, "instance", short=False)]
+    rows = [cells for group in states for cells in member_rows(group, "instance", short=False)]
     result = Result(
         data,
         shown,
         items="groups",
-        names=[group.group_id for group in found],
+        names=[group.group_id for group in states],
         errors=[*errors, *missing],
         exit_code=code,
         cluster=source.cluster,
-        main=Table(member_columns(found), rows),
+        main=Table(member_columns(states), rows),
     )
     return show(env, result)
 

@@ -30,7 +30,7 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
     """Show whether each group's replay equals the cluster; exit code 8 if not, 5 or 6 if unknown."""
     from kgroup.admin.read.verifying import UNKNOWN_GROUP, compare
 
-    found, read = compare(source, selection)
+    comparison, read = compare(source, selection)
     source.check()
     rows: list[Document] = [
         {
@@ -39,9 +39,9 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
             "differences": [each.text for each in verdict.differences],
             "not_compared": verdict.uncompared,
         }
-        for name, verdict in found.verdicts.items()
+        for name, verdict in comparison.verdicts.items()
     ]
-    in_part = any(verdict.uncompared for verdict in found.verdicts.values())
+    in_part = any(verdict.uncompared for verdict in comparison.verdicts.values())
     table = Table(_COLUMNS if in_part else _COLUMNS[:3], rows)
     blocks: list[str | Table] = [
         coverage_text(reader.coverage)
@@ -53,50 +53,51 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
         "coverage": [coverage_json(reader.coverage) for reader in read],
         "limits": list(LIMITS),
     }
-    absent = [name for name in selection.names or () if name not in found.verdicts]
+    absent = [name for name in selection.names or () if name not in comparison.verdicts]
     hint = "kgroup list shows which groups there are"
     result = Result(
         data,
-        [*blocks, "", table, "", _summary(found)],
+        [*blocks, "", table, "", _summary(comparison)],
         items="groups",
-        names=found.named("differs"),
+        names=comparison.named("differs"),
         errors=[
             *failures_of(source),
-            *found.unseen,
+            *comparison.unseen,
             *(
                 ItemError(name, UNKNOWN_GROUP, f"neither the log nor the cluster has group {name}", hint)
                 for name in absent
             ),
         ],
-        exit_code=_exit_code(source, found, absent),
+        exit_code=_exit_code(source, comparison, absent),
         cluster=source.cluster,
         main=table,
     )
     return show(env, result)
 
 
-def _exit_code(source: "Source", found: "Comparison", absent: Sequence[str]) -> ExitCode:
+def _exit_code(source: "Source", comparison: "Comparison", absent: Sequence[str]) -> ExitCode:
     """Return a difference as the verdict despite gaps; else no gap passes for agreement."""
-    if found.named("differs"):
+    if comparison.named("differs"):
         return ExitCode.BAD_VERDICT
     hidden = [
         *(failure.code for failure in failures_of(source)),
-        *(error.code for error in found.unseen),
+        *(error.code for error in comparison.unseen),
         *(
             verdict.failed if isinstance(verdict.failed, str) else name_of(verdict.failed)
-            for verdict in found.verdicts.values()
+            for verdict in comparison.verdicts.values()
             if verdict.failed
         ),
     ]
     if hidden:
         return only_rights(hidden)
     if absent:
-        return ExitCode.PARTIAL if found.verdicts else ExitCode.NOT_FOUND
+        return ExitCode.PARTIAL if comparison.verdicts else ExitCode.NOT_FOUND
     return ExitCode.OK
 
 
-def _summary(found: "Comparison") -> str:
-    bad, unknown, count = len(found.named("differs")), len(found.named("not compared")), len(found.verdicts)
+def _summary(comparison: "Comparison") -> str:
+    bad, unknown = len(comparison.named("differs")), len(comparison.named("not compared"))
+    count = len(comparison.verdicts)
     text = (
         f"{bad} of {count_of(count, 'group')} {'differs' if bad == 1 else 'differ'}"
         if bad
@@ -104,6 +105,6 @@ def _summary(found: "Comparison") -> str:
     )
     if unknown:
         text = f"{text}, but {unknown} could not be compared"
-    elif partly := sum(bool(verdict.uncompared) for verdict in found.verdicts.values()):
+    elif partly := sum(bool(verdict.uncompared) for verdict in comparison.verdicts.values()):
         text = f"{text}, of {partly} in part"
-    return f"{text}; there may be groups that were not seen" if found.unseen else text
+    return f"{text}; there may be groups that were not seen" if comparison.unseen else text

@@ -62,12 +62,12 @@ class Shown:
         self._errors += measured.errors
         self._absent += (error for error in measured.errors if error.item in measured.missing)
         if self._verdict is not None and self._limit is not None:
-            found = verdict_of(measured, self._limit)
+            verdict = verdict_of(measured, self._limit)
             by_id = {group.group_id: group for group in measured.groups}
-            self._verdict["over"] += found["over"]
-            self._verdict["unknown"] += found["unknown"]
-            self._verdict_errors += [over_limit(by_id[group_id], found) for group_id in found["over"]]
-            self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in found["unknown"]]
+            self._verdict["over"] += verdict["over"]
+            self._verdict["unknown"] += verdict["unknown"]
+            self._verdict_errors += [over_limit(by_id[group_id], verdict) for group_id in verdict["over"]]
+            self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in verdict["unknown"]]
         for group in measured.groups:
             for line in notes(group):
                 self._env.note(line)

@@ -166,22 +166,22 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def no_verdict(group: GroupLag, found: NoVerdict) -> ItemError:
+def no_verdict(group: GroupLag, verdict: NoVerdict) -> ItemError:
     """Report that no verdict on a group can be given, and the remedy."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if doubtful := [] if group.errors else _doubtful(group):
         unseen = doubtful[0].status.unseen if doubtful[0].status is not None else None
         code = unseen.code if unseen is not None else "LAG_UNKNOWN"
-        return ItemError(group.group_id, code, f"{group.group_id}: {found['reason']}", hint_of(code))
+        return ItemError(group.group_id, code, f"{group.group_id}: {verdict['reason']}", hint_of(code))
     if not group.offsets or all(row.gone for row in group.offsets):
         hint = f"{command('doctor', group.group_id)} says what its members wait for"
     elif not group.errors and any(row.error_code == CLOCK_UNSURE.code for row in group.offsets):
         hint = SET_RIGHT
     elif group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "retry when it can be read"
-    elif found["beyond_end"]:
+    elif verdict["beyond_end"]:
         hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"
-    reason = f"{group.group_id}: lag unknown: {found['reason']}"
+    reason = f"{group.group_id}: lag unknown: {verdict['reason']}"
     return ItemError(group.group_id, "LAG_UNKNOWN", reason, hint)
 
 

@@ -27,25 +27,25 @@ def examine(env: Env, groups: Sequence[str], files: Sequence[str], moment: str, 
     place = Location.parse(files[0])
     if not place.is_local:
         raise ConfigError(f"{place} is no folder of this machine", "kgroup record writes into local folders")
-    found = at(Path(place.local), parse_time(moment))
-    if found.unknown is not None:
-        return show(env, _unknown(found))
-    names, errors = _chosen(found, groups)
-    judged = [line for name in names if isinstance(line := found.judged.get(name), Judged)]
-    errors += [not_found(found, name) for name in names if not isinstance(found.judged.get(name), Judged)]
+    past = at(Path(place.local), parse_time(moment))
+    if past.unknown is not None:
+        return show(env, _unknown(past))
+    names, errors = _chosen(past, groups)
+    judged = [line for name in names if isinstance(line := past.judged.get(name), Judged)]
+    errors += [not_found(past, name) for name in names if not isinstance(past.judged.get(name), Judged)]
     examined = Examined(tuple(line.checkup for line in judged), tuple(errors))
     many = not groups or any(map(is_glob, groups))
-    hidden = found.looked.unseen if found.looked is not None and many else ()
+    hidden = past.looked.unseen if past.looked is not None and many else ()
     code = code_of(examined, hidden)
     if any(error.code == "NOT_SEEN" for error in errors):
         code = ExitCode.PARTIAL
-    head = (found.text, "")
-    return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(found)))
+    head = (past.text, "")
+    return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(past)))
 
 
-def _chosen(found: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemError]]:
+def _chosen(past: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemError]]:
     """Return the groups meant; all that were seen, if none is named."""
-    there = sorted(name for name, line in found.judged.items() if not _is_gone(line))
+    there = sorted(name for name, line in past.judged.items() if not _is_gone(line))
     if not groups:
         return there, []
     names: dict[str, None] = {}
@@ -54,7 +54,7 @@ def _chosen(found: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemErr
         matching = [name for name in there if matches(wanted, name)] if is_glob(wanted) else [wanted]
         names |= dict.fromkeys(matching)
         if not matching:
-            errors.append(not_found(found, wanted))
+            errors.append(not_found(past, wanted))
     return list(names), errors
 
 
@@ -62,23 +62,23 @@ def _is_gone(line: object) -> bool:
     return getattr(line, "error", line) is None
 
 
-def recorded(found: Then) -> Document:
+def recorded(past: Then) -> Document:
     """Return the place of an answer in the recording."""
-    look = found.looked
+    look = past.looked
     return {
-        "at_ms": found.at_ms,
-        "at": iso(found.at_ms),
+        "at_ms": past.at_ms,
+        "at": iso(past.at_ms),
         "seen_ms": None if look is None else look.at_ms,
         "seen": None if look is None else iso(look.at_ms),
-        "next_ms": found.next_ms,
+        "next_ms": past.next_ms,
         "interval_ms": None if look is None else look.interval_ms,
-        "unknown": found.unknown,
+        "unknown": past.unknown,
         "log_not_recorded": None if look is None else look.unread,
     }
 
 
-def _unknown(found: Then) -> Result:
-    why = found.unknown or ""
+def _unknown(past: Then) -> Result:
+    why = past.unknown or ""
     errors = [ItemError("", "NOT_SEEN", why)]
-    data: Document = {"groups": [], "recorded": recorded(found)}
+    data: Document = {"groups": [], "recorded": recorded(past)}
     return Result(data, [f"UNKNOWN: {why}"], items="groups", errors=errors, exit_code=ExitCode.PARTIAL)

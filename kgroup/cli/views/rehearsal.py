@@ -92,18 +92,18 @@ def rehearse(
     hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
     unread = [ItemError(at, "CORRUPT_MESSAGE", text, hint) for text, at in bad.items()]
     if wanted.one is not None:
-        found = done[wanted.one]
-        if isinstance(found, KgroupError):
-            raise found
-        refused = "refused" in (found.upgrade, found.downgrade)
+        rehearsal = done[wanted.one]
+        if isinstance(rehearsal, KgroupError):
+            raise rehearsal
+        refused = "refused" in (rehearsal.upgrade, rehearsal.downgrade)
         code = ExitCode.PARTIAL if unread else ExitCode.OK
-        steps = enumerate(found.steps, 1)
+        steps = enumerate(rehearsal.steps, 1)
         rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in steps]
         result = Result(
-            asdict(found),
-            list(_lines(found, env.verbose)),
+            asdict(rehearsal),
+            list(_lines(rehearsal, env.verbose)),
             items="steps",
-            names=[step.action for step in found.steps],
+            names=[step.action for step in rehearsal.steps],
             errors=unread,
             exit_code=ExitCode.REFUSED if refused else code,
             cluster=source.cluster,

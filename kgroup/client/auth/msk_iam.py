@@ -59,9 +59,9 @@ def _exchange(message: bytes) -> Exchange:
         raise broker_is_wrong(MSK_IAM, f"it answers in version {version}")
 
 
-def payload(found: Signer, host: str) -> bytes:
+def payload(signer: Signer, host: str) -> bytes:
     """Return what broker `host` receives: a presigned request's query, keys in small letters."""
-    query = dict(parse_qsl(urlsplit(_presigned(found, host)).query))
+    query = dict(parse_qsl(urlsplit(_presigned(signer, host)).query))
     action = query.pop("Action")
     fields = {"version": _VERSION, "host": host, "user-agent": _AGENT, "action": action}
     return json.dumps(fields | {name.lower(): value for name, value in query.items()}).encode()
@@ -76,12 +76,12 @@ def bearer_token(login: AwsLogin) -> tuple[str, float]:
     return base64.urlsafe_b64encode(url.encode()).rstrip(b"=").decode(), _LIVES_S
 
 
-def _presigned(found: Signer, host: str) -> str:
+def _presigned(signer: Signer, host: str) -> str:
     from botocore.auth import SigV4QueryAuth
     from botocore.awsrequest import AWSRequest
 
     request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
-    SigV4QueryAuth(found.credentials, "kafka-cluster", found.region, expires=_LIVES_S).add_auth(request)
+    SigV4QueryAuth(signer.credentials, "kafka-cluster", signer.region, expires=_LIVES_S).add_auth(request)
     return str(request.url)
 
 

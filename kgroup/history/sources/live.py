@@ -81,19 +81,19 @@ class LiveTopic:
     def refresh(self) -> None:
         """Look up leaders and names again; BrokerRefused when the topic is missing or not readable."""
         topics = self._metadata(None).topics if self.with_names else ()
-        found = next((topic for topic in topics if topic.name == self.name), None)
-        if found is None:
+        described = next((topic for topic in topics if topic.name == self.name), None)
+        if described is None:
             wanted = (MetadataRequestTopic(name=self.name),)
-            found = next(iter(self._metadata(wanted).topics), None)
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error_code
-        if code or found is None:
+            described = next(iter(self._metadata(wanted).topics), None)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if described is None else described.error_code
+        if code or described is None:
             raise BrokerRefused(
                 code,
                 f"{self.name} cannot be read: {_why(code, self.name)}",
                 hint="it exists once a group has committed or joined; reading it needs Read on the topic",
             )
         self.topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
-        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+        self.leaders = {p.partition_index: p.leader_id for p in described.partitions}
 
     def _metadata(self, topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataResponse:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)

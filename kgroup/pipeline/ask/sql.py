@@ -161,12 +161,12 @@ def _dataset(store: Store, name: str, group: str | None) -> ds.Dataset | pa.Tabl
         return schema.empty_table()
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
-    found = table.to_pyarrow_dataset()
+    dataset = table.to_pyarrow_dataset()
     if (parts := store.parts_with(name, group)) is not None:
-        found = found.filter(ds.field("part").isin(sorted(parts)))
+        dataset = dataset.filter(ds.field("part").isin(sorted(parts)))
     # What an older kgroup did not write is null.
-    lacks = [field for field in schema if field.name not in found.schema.names]
-    return found.replace_schema(pa.schema([*found.schema, *lacks])) if lacks else found
+    lacks = [field for field in schema if field.name not in dataset.schema.names]
+    return dataset.replace_schema(pa.schema([*dataset.schema, *lacks])) if lacks else dataset
 
 
 @contextmanager

@@ -469,11 +469,11 @@ def _part_of(recorded: Recorded, part: str) -> str:
     """Return the member with this name, instance id or client id; ConfigError unless there is exactly one."""
     if part in recorded.members:
         return part
-    found = [name for name, spec in recorded.members.items() if part in (spec.instance_id, spec.client_id)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    names = [name for name, spec in recorded.members.items() if part in (spec.instance_id, spec.client_id)]
+    if len(names) == 1:
+        return names[0]
+    if names:
         raise ConfigError(
-            f"{count_of(len(found), 'member')} are called {part!r}", f"one of {', '.join(found)}"
+            f"{count_of(len(names), 'member')} are called {part!r}", f"one of {', '.join(names)}"
         )
     raise ConfigError(f"no member is called {part!r}", f"they are {', '.join(recorded.members)}")

@@ -146,7 +146,7 @@ class CommittedOffsets:
     error: KgroupError | None = None
 
 
-def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
+def offsets(groups: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
     """Return each group's committed offsets; of those in both places Kafka's, as in Kafka's own tools.
 
     Kafka is asked for the topics that the group's nodes name; with `anywhere` for all known topics, in case
@@ -154,13 +154,13 @@ def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dic
     """
     wanted = {
         seen.nodes.group_id: sorted(partitions)
-        for seen in found
+        for seen in groups
         if (OFFSETS_TOPIC in seen.there or seen.hidden(OFFSETS_TOPIC))
         and (partitions := _relevant(seen, seen.there if anywhere else ()))
     }
     in_kafka = logs.committed(wanted) if wanted else {}
     return {
-        seen.nodes.group_id: _committed(seen.nodes, in_kafka.get(seen.nodes.group_id, {})) for seen in found
+        seen.nodes.group_id: _committed(seen.nodes, in_kafka.get(seen.nodes.group_id, {})) for seen in groups
     }
 
 
@@ -182,15 +182,15 @@ def _committed(nodes: GroupNodes, in_kafka: Committed | KgroupError) -> Committe
     return CommittedOffsets({**own, **in_kafka}, in_kafka, differing)
 
 
-def describe(found: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
+def describe(groups: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
     """Return each group in full, with the ends of its logs from the brokers."""
-    stored = offsets(found, logs)
-    rows = {seen.nodes.group_id: _rows_of(seen, stored[seen.nodes.group_id]) for seen in found}
+    stored = offsets(groups, logs)
+    rows = {seen.nodes.group_id: _rows_of(seen, stored[seen.nodes.group_id]) for seen in groups}
     ends = logs.at({p for partitions in rows.values() for p in partitions})
     never = {p for name, partitions in rows.items() for p in partitions if p not in stored[name].all}
     begun = {p for p in never if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
     starts = logs.at(begun, EARLIEST) if begun else {}
-    return tuple(_described(seen, stored[seen.nodes.group_id], ends, starts) for seen in found)
+    return tuple(_described(seen, stored[seen.nodes.group_id], ends, starts) for seen in groups)
 
 
 def _rows_of(seen: Seen, stored: CommittedOffsets) -> frozenset[TopicPartition]:

@@ -247,8 +247,8 @@ def _decoded(decode: Callable[[D], T], data: D) -> T | DecodeError:
         return error
 
 
-def _read_ids(ask: Ask, found: Sequence[GroupNodes]) -> None:
-    named = [(group, name) for group, name in _children(ask, found, IDS)]
+def _read_ids(ask: Ask, groups: Sequence[GroupNodes]) -> None:
+    named = [(group, name) for group, name in _children(ask, groups, IDS)]
     nodes = ask(*(Get(path_of(CONSUMERS, group.group_id, IDS, name)) for group, name in named))
     for (group, name), node in zip(named, nodes, strict=True):
         if isinstance(node, Node):
@@ -262,10 +262,10 @@ def _read_ids(ask: Ask, found: Sequence[GroupNodes]) -> None:
             group.note(IDS, path_of(CONSUMERS, group.group_id, IDS, name), hidden)
 
 
-def _children(ask: Ask, found: Sequence[GroupNodes], part: str) -> Iterator[tuple[GroupNodes, str]]:
+def _children(ask: Ask, groups: Sequence[GroupNodes], part: str) -> Iterator[tuple[GroupNodes, str]]:
     """Yield the names below one part of each group; errors are noted in the group."""
-    paths = [path_of(CONSUMERS, group.group_id, part) for group in found]
-    for group, path, names in zip(found, paths, ask(*map(Children, paths)), strict=True):
+    paths = [path_of(CONSUMERS, group.group_id, part) for group in groups]
+    for group, path, names in zip(groups, paths, ask(*map(Children, paths)), strict=True):
         if isinstance(names, tuple):
             yield from ((group, name) for name in names)
         elif names is not Failure.NO_NODE:
@@ -275,9 +275,9 @@ def _children(ask: Ask, found: Sequence[GroupNodes], part: str) -> Iterator[tupl
 Take = Callable[[GroupNodes, TopicPartition, Node], None]
 
 
-def _read_partitions(ask: Ask, found: Sequence[GroupNodes], part: str, take: Take) -> None:
+def _read_partitions(ask: Ask, groups: Sequence[GroupNodes], part: str, take: Take) -> None:
     """Pass every node of a part that stands for a partition, `part/TOPIC/NUMBER`, to `take`."""
-    asked = list(_partition_nodes(ask, found, part))
+    asked = list(_partition_nodes(ask, groups, part))
     for (group, partition, read), node in zip(asked, ask(*(read for _, _, read in asked)), strict=True):
         if isinstance(node, Node):
             take(group, partition, node)
@@ -288,9 +288,9 @@ def _read_partitions(ask: Ask, found: Sequence[GroupNodes], part: str, take: Tak
 
 
 def _partition_nodes(
-    ask: Ask, found: Sequence[GroupNodes], part: str
+    ask: Ask, groups: Sequence[GroupNodes], part: str
 ) -> Iterator[tuple[GroupNodes, TopicPartition, Get]]:
-    by_topic = list(_children(ask, found, part))
+    by_topic = list(_children(ask, groups, part))
     for group, topic in by_topic:
         group.topics.add(topic)
     paths = [path_of(CONSUMERS, group.group_id, part, topic) for group, topic in by_topic]

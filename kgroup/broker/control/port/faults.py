@@ -105,5 +105,5 @@ class FaultVerbs:
         return found
 
 
-def _shown(found: FaultSet) -> Set:
-    return cast(Set, found.shown())
+def _shown(faults: FaultSet) -> Set:
+    return cast(Set, faults.shown())
