@@ -11,9 +11,9 @@ from typing import Any
 
 from kgroup.coordinator.checks import refuse_if_no_group_id
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.consumer.validation import validate as check_consumer_heartbeat
-from kgroup.coordinator.share.validation import validate as check_share_heartbeat
-from kgroup.coordinator.streams.validation import validate as check_streams_heartbeat
+from kgroup.coordinator.consumer.validation import check_consumer_heartbeat
+from kgroup.coordinator.share.validation import check_share_heartbeat
+from kgroup.coordinator.streams.validation import check_streams_heartbeat
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -9,13 +9,13 @@ import httpx
 import pytest
 import respx
 
-from kgroup.cli.env.webhook import Limits, Webhook, key_of, shown, signed
+from kgroup.cli.env.webhook import PostLimits, Webhook, key_of, shown, signed
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.client.retry import Backoff
 from kgroup.errors import ConfigError
 
 URL = "https://hooks.example.net/T000/secret-path"
-QUICK = Limits(tries=4, backoff=Backoff(first_s=0.001, longest_s=0.002), queue=1000)
+QUICK = PostLimits(tries=4, backoff=Backoff(first_s=0.001, longest_s=0.002), queue=1000)
 
 
 def event(number):
@@ -117,7 +117,7 @@ def test_a_receiver_says_when_to_come_back():
     with respx.mock() as router:
         router.post(URL).side_effect = [status(429, **{"Retry-After": "0"}), status(200)]
         # Its own backoff would outlast the test.
-        hook = Webhook(URL, None, limits=Limits(backoff=Backoff(first_s=3600, longest_s=3600)))
+        hook = Webhook(URL, None, limits=PostLimits(backoff=Backoff(first_s=3600, longest_s=3600)))
         hook.put(event(0))
         while len(router.calls) < 2:
             threading.Event().wait(0.005)
@@ -134,7 +134,7 @@ def test_the_queue_is_bounded_and_names_what_it_drops():
     with respx.mock() as router:
         route = router.post(URL)
         route.side_effect = hold
-        hook = Webhook(URL, None, limits=Limits(queue=2))
+        hook = Webhook(URL, None, limits=PostLimits(queue=2))
         hook.put(event(0))
         while hook._trying is None:
             threading.Event().wait(0.005)
@@ -151,7 +151,8 @@ def test_closing_names_what_there_was_no_time_for():
     with respx.mock() as router:
         route = router.post(URL)
         route.side_effect = lambda request: status(503)
-        hook = Webhook(URL, None, limits=Limits(backoff=Backoff(first_s=0.01, longest_s=0.01), tries=10_000))
+        limits = PostLimits(backoff=Backoff(first_s=0.01, longest_s=0.01), tries=10_000)
+        hook = Webhook(URL, None, limits=limits)
         for number in range(3):
             hook.put(event(number))
         while not route.called:

@@ -10,7 +10,7 @@ from kgroup.admin.refusals import is_absent
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.history import (
     LIMITS,
     closing_lines,

@@ -9,7 +9,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import STOP_AFTER, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.domain import count_of
 from kgroup.durations import parse_duration

@@ -17,8 +17,7 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import with_undo
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.group_names import absent
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -156,7 +155,7 @@ def create_topic(
     config: Annotated[list[str] | None, option("--config KEY=VALUE", "A topic setting; repeatable.")] = None,
 ) -> ExitCode:
     """Create a topic."""
-    from kgroup.admin.topics import create_topic
+    from kgroup.admin.topics import create_topic as create
 
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:
@@ -165,7 +164,7 @@ def create_topic(
         asked = {"partitions": partitions, "replication_factor": replication_factor, "configs": settings}
         made = {"topic": name}
         with admin.change("cluster create-topic", {**made, **asked}, {}, [made]) as entry:
-            topic = create_topic(admin, name, partitions or -1, replication_factor or -1, settings)
+            topic = create(admin, name, partitions or -1, replication_factor or -1, settings)
             entry.results.append({**made, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     text = f"{topic.name} created with {count_of(len(topic.partitions), 'partition')}   journal {entry.id}"
@@ -174,7 +173,7 @@ def create_topic(
     return show(env, with_undo(Result(data, (text,), names=[topic.name], cluster=where), undo))
 
 
-command = group(
+command = subcommands(
     "cluster", "Brokers, topics, users and access rules.", status, topics, create_topic, users, acls
 )
 

@@ -11,8 +11,7 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.changes import RESULT, change
@@ -262,4 +261,4 @@ def _one_of(deny: bool, allow: bool) -> None:
         raise ConfigError("--deny and --allow exclude each other", "leave both out for all rules")
 
 
-acls = group("acl", "Access rules: add, list, remove.", add, list_, remove)
+acls = subcommands("acl", "Access rules: add, list, remove.", add, list_, remove)

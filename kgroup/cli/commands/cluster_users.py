@@ -16,8 +16,7 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import undo_line, with_undo
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen
@@ -185,4 +184,4 @@ def _of_file(file: str) -> str:
     return text.rstrip("\r\n")
 
 
-users = group("user", "SCRAM users: add, list, remove.", add, list_, remove)
+users = subcommands("user", "SCRAM users: add, list, remove.", add, list_, remove)

@@ -7,7 +7,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.described import described
 from kgroup.cli.frame.lazy import walk
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 

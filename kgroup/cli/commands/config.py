@@ -14,7 +14,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.changes import RESULT, change

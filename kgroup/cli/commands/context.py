@@ -8,8 +8,7 @@ from kgroup.cli.env.config import Config, Context, load_config, write_current
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 
@@ -99,6 +98,6 @@ def _find(config: Config, name: str) -> Context:
     return config.contexts[name]
 
 
-command = group(
+command = subcommands(
     "context", "List, show or switch the named clusters.", list_contexts, use_context, show_context
 )

@@ -15,7 +15,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, run, wait_until_empty
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import Named, every, expand
 from kgroup.cli.inputs.offset_files import parse_offsets, share_groups

@@ -16,7 +16,7 @@ from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.frame.tree import run
 from kgroup.domain import count_of
 from kgroup.errors import ConfigError, KgroupError, Unreachable

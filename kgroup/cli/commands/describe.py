@@ -11,7 +11,7 @@ from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.parts import Answer, Ending, show_parts
 from kgroup.cli.output.result import Part

@@ -8,7 +8,7 @@ import kgroup
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 
 INDEX = "README"
 

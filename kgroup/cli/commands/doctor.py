@@ -6,7 +6,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import show
 from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, result_of
@@ -94,18 +94,18 @@ def command(
                 "--files with --at shows check-ups as they were recorded",
                 "leave out --kafka, --rights and --without",
             )
-        from kgroup.cli.views.recorded import examine as examine_then
+        from kgroup.cli.views.recorded import examine_then
 
         _only_one(group, all_groups)
         return examine_then(env, group or (), files or (), at, top)
     if kafka is not None:
-        from kgroup.cli.views.release import examine as examine_release
+        from kgroup.cli.views.release import examine_release
 
         if rights:
             raise ConfigError("--kafka and --rights are two questions", "ask one after the other")
         return examine_release(env, kafka, group or ())
     if rights:
-        from kgroup.cli.views.rights import examine as examine_rights
+        from kgroup.cli.views.rights import examine_rights
 
         return examine_rights(env, group or (), topic, for_ or (), principal)
     for option_, value in (("--for", for_), ("--topic", topic), ("--principal", principal)):

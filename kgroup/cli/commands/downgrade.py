@@ -3,8 +3,7 @@
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group as subcommands
+from kgroup.cli.frame.options import make, subcommands
 
 
 @make(

@@ -17,7 +17,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure, of_error
 from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry, EntryKind
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_log
 from kgroup.cli.output.result import Result, error_of, show
 from kgroup.cli.output.tables import Column, Table

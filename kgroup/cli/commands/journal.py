@@ -8,8 +8,7 @@ from kgroup.admin.journal import Entry, Journal
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -135,4 +134,4 @@ def _results_table(entry: "Entry") -> Table:
     return Table(tuple(Column(key) for key in used), rows)
 
 
-command = group("journal", "List and show the changes kgroup made.", list_entries, show_entry)
+command = subcommands("journal", "List and show the changes kgroup made.", list_entries, show_entry)

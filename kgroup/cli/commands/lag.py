@@ -10,7 +10,7 @@ from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.durations import duration_ms, parse_duration
 from kgroup.errors import ConfigError

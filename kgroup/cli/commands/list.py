@@ -14,7 +14,7 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table

@@ -16,8 +16,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.durations import parse_duration
@@ -255,7 +254,7 @@ class _Events:
         print(json.dumps(line, separators=(",", ":")))
 
 
-command = group(
+command = subcommands(
     "member",
     "Run a synthetic group member; register the members a group waits for.",
     run,

@@ -21,8 +21,7 @@ from kgroup.cli.frame.offset_changes import (
     run,
     unseen_of,
 )
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group as subcommands
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.inputs.offset_files import names_groups, parse_offsets, share_groups

@@ -8,8 +8,7 @@ from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group as make_group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.history import not_read, opened
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import Files, StorageOption
@@ -207,4 +206,4 @@ def _damage(statistics: "Statistics") -> tuple[list[ItemError], ExitCode]:
 
 
 _HELP = "Show statistics of __consumer_offsets, and decode its records."
-command = make_group("offsets-topic", _HELP, stats, top, decode)
+command = subcommands("offsets-topic", _HELP, stats, top, decode)

@@ -3,7 +3,7 @@
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.described import shared_options
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 

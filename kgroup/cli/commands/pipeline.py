@@ -14,8 +14,7 @@ from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group as make_group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.history import before_the_log, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
@@ -342,4 +341,4 @@ def package(env: Env, target: Annotated[Path, argument("FILE", "The zip file to 
 
 
 _HELP = "Turn the history of every group into tables, and query them, with Spark."
-command = make_group("pipeline", _HELP, run, query, sql, events, plot, vacuum, package)
+command = subcommands("pipeline", _HELP, run, query, sql, events, plot, vacuum, package)

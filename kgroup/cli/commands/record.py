@@ -16,7 +16,7 @@ from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
@@ -189,7 +189,7 @@ def _posting(
         yield lambda incident: None
         return
     require_extra("http", "--notify", "httpx")
-    from kgroup.cli.env.webhook import Limits, Webhook
+    from kgroup.cli.env.webhook import PostLimits, Webhook
 
     place = folder / SETTLED
 
@@ -204,7 +204,7 @@ def _posting(
     hook = Webhook(
         url,
         notify_secret(env.settings(), secret_file),
-        limits=Limits(tries=sys.maxsize, queue=sys.maxsize),
+        limits=PostLimits(tries=sys.maxsize, queue=sys.maxsize),
         undelivered=lambda lost: env.note("warning: " + lost.sentence),
         settled=settled,
     )

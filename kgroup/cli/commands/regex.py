@@ -9,8 +9,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -83,4 +82,4 @@ def check(
     )
 
 
-command = group("regex", "Check topic patterns as brokers read them.", check)
+command = subcommands("regex", "Check topic patterns as brokers read them.", check)

@@ -13,7 +13,7 @@ from kgroup.cli.env.session import begin_waiting, identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table

@@ -8,7 +8,7 @@ from kgroup.cli.env.session import stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.history_spark import SPARK, chosen_engine, show_on_spark
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.history import opened
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import Files, StorageOption

@@ -20,7 +20,7 @@ from kgroup.cli.frame.offset_changes import (
     unseen_of,
     wait_until_empty,
 )
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.inputs.group_names import Named, expand, matches
 from kgroup.cli.inputs.offset_files import parse_csv

@@ -8,7 +8,7 @@ import typer
 from kgroup.admin import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.schemas import commands, schema_for
 

@@ -18,7 +18,7 @@ from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.env.zookeeper import named
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, SERVED, Release
 from kgroup.runtime.claim import Claim

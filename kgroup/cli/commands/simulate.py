@@ -12,7 +12,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.bars import bar
 from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, show

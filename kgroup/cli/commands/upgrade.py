@@ -16,8 +16,7 @@ from kgroup.cli.frame.migration import (
     show_plan,
     watch_command,
 )
-from kgroup.cli.frame.options import command as make
-from kgroup.cli.frame.options import group as subcommands
+from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
 from kgroup.cli.views.fleet import Question
@@ -124,10 +123,9 @@ def rehearse(
     shows every record. For several groups (globs, --all-groups) one row each, with the plan's verdict. Exit
     code 4 if a copy refuses.
     """
-    from kgroup.cli.views.rehearsal import Wanted
-    from kgroup.cli.views.rehearsal import rehearse as perform
+    from kgroup.cli.views.rehearsal import Wanted, show_rehearsal
 
-    return perform(env, Wanted(group or (), all_groups), files or [], setting or [], storage_option)
+    return show_rehearsal(env, Wanted(group or (), all_groups), files or [], setting or [], storage_option)
 
 
 @make(
@@ -159,10 +157,9 @@ def run(
     blocked or unknown, the hook fails, nothing moves, or a rule is broken: then the way back is printed. The
     state is stored at each step and poll: the same command resumes, after Ctrl-C or a crash too.
     """
-    from kgroup.cli.frame.upgrade_run import Order
-    from kgroup.cli.frame.upgrade_run import run as perform
+    from kgroup.cli.frame.upgrade_run import Order, run_waves
 
-    return perform(env, Order(waves, state, execute, yes, hook_again, interval))
+    return run_waves(env, Order(waves, state, execute, yes, hook_again, interval))
 
 
 command = subcommands(

@@ -17,7 +17,7 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.webhook import Webhook
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, error_of, json_line, show
 from kgroup.cli.output.tables import Block

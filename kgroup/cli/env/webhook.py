@@ -55,7 +55,7 @@ class Undelivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PostLimits:
     """The timeout of a try, the number and spacing of tries per event, and the length of the queue."""
 
     timeout_s: float = 5.0
@@ -92,7 +92,7 @@ class Webhook:
         url: str,
         secret: str | None,
         *,
-        limits: Limits | None = None,
+        limits: PostLimits | None = None,
         undelivered: Callable[[Undelivered], None] = lambda lost: None,
         settled: Callable[[str], None] = lambda id_: None,
     ) -> None:
@@ -100,7 +100,7 @@ class Webhook:
         self.lost: list[Undelivered] = []
         self._url = url
         self._key = None if secret is None else key_of(secret)
-        self._limits = limits or Limits()
+        self._limits = limits or PostLimits()
         self._report, self._settled = undelivered, settled
         self._waiting: deque[_Post] = deque()
         self._trying: _Post | None = None

@@ -77,9 +77,9 @@ def groups(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
     """Return the topics of the cluster without internal ones."""
-    from kgroup.admin.topics import topics
+    from kgroup.admin.topics import topics as described
 
-    return _of_cluster(ctx, "topics", lambda admin: [t.name for t in topics(admin) if not t.internal])
+    return _of_cluster(ctx, "topics", lambda admin: [t.name for t in described(admin) if not t.internal])
 
 
 def partitions(ctx: "Context", incomplete: str) -> Iterable[str]:

@@ -14,7 +14,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.lazy import KgroupCommand
-from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import show
 from kgroup.cli.views.migration import NEXT, outcome, planned
 

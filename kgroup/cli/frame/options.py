@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typer._click import Parameter
 
 
-def command(
+def make(
     path: str, *, examples: tuple[tuple[str, str], ...], has_json: bool = True
 ) -> Callable[[Callable[..., ExitCode | None]], KgroupCommand]:
     """Turn `fn(env, …own options…) -> ExitCode | None` into a command with every shared option.
@@ -121,7 +121,7 @@ def _whole(text: str | int) -> int:
         raise ValueError from error
 
 
-def group(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:
+def subcommands(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:
     """Return a command with subcommands, e.g. `kgroup context use`, which may have some of their own."""
     return OptionsInFront(
         name=name,

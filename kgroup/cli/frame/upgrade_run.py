@@ -70,7 +70,7 @@ class Order:
     interval: str
 
 
-def run(env: Env, order: Order) -> ExitCode:
+def run_waves(env: Env, order: Order) -> ExitCode:
     """Show the progress of the waves and what blocks the next; with `execute` take them through."""
     waves = read_waves(order.waves)
     options = Options(parse_duration(order.interval), order.hook_again, tuple(env.target_words()))

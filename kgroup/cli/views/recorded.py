@@ -18,7 +18,9 @@ from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
 
-def examine(env: Env, groups: Sequence[str], files: Sequence[str], moment: str, top: int | None) -> ExitCode:
+def examine_then(
+    env: Env, groups: Sequence[str], files: Sequence[str], moment: str, top: int | None
+) -> ExitCode:
     """Show the check-ups of groups, or of all, as they were stored at a moment."""
     from kgroup.admin.diagnose.doctor import Examined
 

@@ -67,7 +67,7 @@ class Wanted:
         return self.names[0] if alone else None
 
 
-def rehearse(
+def show_rehearsal(
     env: Env,
     wanted: Wanted,
     files: Sequence[str],

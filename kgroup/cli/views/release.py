@@ -19,7 +19,7 @@ from kgroup.errors import ConfigError
 _WORDS = {"blocked": "NOT READY", "unknown": "UNKNOWN", "ready": "READY"}
 
 
-def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
+def examine_release(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
     """Show what blocks a release; 8 if something does, 5 or 6 if that is unknown."""
     if release not in ("5", "5.0"):
         raise ConfigError(f"--kafka {release!r} is unknown", "only: 5")

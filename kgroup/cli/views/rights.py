@@ -39,7 +39,7 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words)) or tuple(COMMANDS)
 
 
-def examine(
+def examine_rights(
     env: Env, groups: Sequence[str], topic: str | None, named: Sequence[str], another: str | None
 ) -> ExitCode:
     """Show what the principal of `env` can do, with a group or with it and its clone; changes nothing.

@@ -11,7 +11,9 @@ from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeart
 MEMBER_MAKES_ID_SINCE = 1
 
 
-def validate(config: GroupConfig, request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+def check_consumer_heartbeat(
+    config: GroupConfig, request: ConsumerGroupHeartbeatRequest, version: int
+) -> None:
     """Refuse what no group could accept: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, UNSUPPORTED_VERSION."""
     if "consumer" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")

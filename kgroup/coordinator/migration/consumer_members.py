@@ -12,7 +12,7 @@ from kgroup.coordinator.consumer.heartbeat import heartbeat as stay
 from kgroup.coordinator.consumer.leave import go_for_a_while, leaver
 from kgroup.coordinator.consumer.member import LEFT_EPOCH
 from kgroup.coordinator.consumer.quiet import said_before
-from kgroup.coordinator.consumer.validation import validate
+from kgroup.coordinator.consumer.validation import check_consumer_heartbeat
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.migration.upgrade import refuse_if_not_upgradable, upgrade
 from kgroup.coordinator.state import Group, Step
@@ -30,7 +30,7 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
         again = said_before(step, group, request)
         if again is not None:
             return again
-    validate(step.config, request, step.version)
+    check_consumer_heartbeat(step.config, request, step.version)
     if request.member_epoch < 0:
         return _leave(step, group, request)
     if isinstance(group, ConsumerGroup):

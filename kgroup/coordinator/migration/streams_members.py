@@ -12,7 +12,7 @@ from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.heartbeat import heartbeat as stay
 from kgroup.coordinator.streams.heartbeat import leave
-from kgroup.coordinator.streams.validation import validate
+from kgroup.coordinator.streams.validation import check_streams_heartbeat
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -22,7 +22,7 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
 
 def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
     """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or leaves (below)."""
-    validate(step.config, request)
+    check_streams_heartbeat(step.config, request)
     group = step.state.groups.get(request.group_id)
     if isinstance(group, StreamsGroup):
         return leave(step, group, request) if request.member_epoch < 0 else stay(step, group, request)

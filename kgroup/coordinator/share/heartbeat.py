@@ -23,7 +23,7 @@ from kgroup.coordinator.share import state_partitions
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.share.member import Current, Partitions, ShareMember, listed, new_member
 from kgroup.coordinator.share.simple import Reader, assign
-from kgroup.coordinator.share.validation import LEFT_EPOCH, validate
+from kgroup.coordinator.share.validation import LEFT_EPOCH, check_share_heartbeat
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
@@ -44,7 +44,7 @@ def heartbeat(step: Step, request: Request) -> Response:
 
     State that the share coordinator is to initialize is left in `State.to_initialize`.
     """
-    validate(request)
+    check_share_heartbeat(request)
     group = _group(step, request)
     if request.member_epoch == LEFT_EPOCH:
         fence(step, group, _member(group, request))

@@ -10,7 +10,7 @@ LEFT_EPOCH = -1
 """The epoch that a leaving member sends."""
 
 
-def validate(request: ShareGroupHeartbeatRequest) -> None:
+def check_share_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
     """Refuse what no group could accept."""
     for name, text in (
         ("MemberId", request.member_id),

@@ -12,7 +12,7 @@ LEFT_FOR_A_WHILE = -2
 """The epoch of a static member that leaves for a while."""
 
 
-def validate(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
+def check_streams_heartbeat(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse what no group could accept, in Kafka's order: first unsupported, then invalid requests."""
     if "streams" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
