@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-from kgroup.coordinator.epoch_group import AnyMember, EpochGroup
+from kgroup.coordinator.epoch_group import AnyGroup, AnyMember, EpochGroup, M, T
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import Step
 from kgroup.domain import NO_EPOCH
 from kgroup.errors import ErrorCode, Refused
-
-M = TypeVar("M", bound=AnyMember)
 
 MEMBER_EPOCHS_SINCE = 9
 """OffsetCommit: the version from which members with epochs can commit."""
@@ -37,7 +35,7 @@ class PartitionCheck(Protocol):
 
 def at_older_epoch(
     step: Step,
-    group: EpochGroup[M, Any],
+    group: EpochGroup[M, T],
     member_id: str,
     epoch: int,
     *,
@@ -81,7 +79,7 @@ def stale(member: AnyMember, *, generations: bool = False) -> ErrorCode:
     return ErrorCode.STALE_MEMBER_EPOCH
 
 
-def refuse_fetch(group: EpochGroup[Any, Any], member_id: str | None, epoch: int) -> None:
+def refuse_fetch(group: AnyGroup, member_id: str | None, epoch: int) -> None:
     """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
     # No member's fetch, but an admin's; "" is a member id like any other, and unknown (KIP-848).
     if member_id is None and epoch < 0:
