@@ -10,8 +10,6 @@ from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 Document: TypeAlias = dict[str, object]
 """A JSON object; the content of one that was read is validated before use."""
-JsonObject: TypeAlias = Mapping[str, object]
-"""One that is only read."""
 
 V = TypeVar("V")
 K = TypeVar("K")

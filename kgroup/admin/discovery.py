@@ -126,13 +126,12 @@ class ClusterView:
         message: Message,
         response: type[R],
         *,
-        idempotent: bool = True,
         versions: tuple[int, int | None] = (0, None),
     ) -> R:
-        """Return the same, retried within the retry's time where that is safe and may help."""
+        """Return the same of an idempotent request, retried within the retry's time where that may help."""
         return self.retry.call(
             lambda left_s: self.ask(node, message, response, versions=versions, timeout_s=left_s),
-            idempotent=idempotent,
+            idempotent=True,
         )
 
     def ask_controller(self, message: Message, response: type[R], *, idempotent: bool = True) -> R:

@@ -64,20 +64,9 @@ class _Row:
 
 
 class Codec(Generic[T]):
-    """JSON of the values of one declared type.
+    """JSON of the values of one declared type; equal values of the classes in `shared` become one object."""
 
-    `families` are the classes allowed where a base class is declared. Equal values of the classes in `shared`
-    become one object.
-    """
-
-    def __init__(
-        self,
-        of: object,
-        families: Mapping[type, Sequence[type]] | None = None,
-        shared: Iterable[type] = (),
-    ) -> None:
-        self._families = families or {}
-        self._names = {base.__name__: base for base in self._families}
+    def __init__(self, of: object, shared: Iterable[type] = ()) -> None:
         self._shared = frozenset(shared)
         self._known: dict[Plain, Plain] = {}
         self._forms: dict[Plain, _Form] = {}
@@ -142,8 +131,6 @@ class Codec(Generic[T]):
             )
         if declared is bytes:
             return _Form(frozenset({str}), _base64, _bytes, "bytes")
-        if declared in self._families:
-            return self._tagged(self._families[declared])
         if isinstance(declared, type) and issubclass(declared, Enum):
             return _enumeration(declared)
         return self._class(declared)
@@ -154,7 +141,7 @@ class Codec(Generic[T]):
         if self._calls.setdefault(label, cls) is not cls:
             label = f"{cls.__module__.rpartition('.')[2]}_{label}"
             self._calls[label] = cls
-        hints = typing.get_type_hints(cls, localns=self._names)
+        hints = typing.get_type_hints(cls)
         named = issubclass(cls, tuple)
         names = cls._fields if named else [field.name for field in dataclasses.fields(cls)]
         cells: list[tuple[str, _Form]] = []

@@ -92,12 +92,12 @@ def default_local_directory() -> Path:
     return user_data_path("kgroup") / "cluster"
 
 
-def load_config(path: Path | None = None) -> Config:
+def load_config() -> Config:
     """Return the config file, or an empty one when there is none.
 
     Raise ConfigError for a file that is malformed, or that holds secrets others may read.
     """
-    path = path or config_path()
+    path = config_path()
     try:
         text = read_text(path, f"the config file {path}", regular=True)
     except ConfigError as error:

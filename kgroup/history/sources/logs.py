@@ -192,7 +192,7 @@ def _ordered(found: Mapping[int, set[AnyFile]]) -> dict[int, tuple[AnyFile, ...]
 
 
 def segment_logs(
-    places: Sequence[Path | Location], check_crc: bool = True, options: StorageOptions | None = None
+    places: Sequence[Path | Location], options: StorageOptions | None = None
 ) -> list[SegmentLog]:
     """Return the partitions found in these files and folders (searched through), by number.
 
@@ -201,22 +201,22 @@ def segment_logs(
     merged (`copies`). Raises StorageError if there is nothing to read, or segments are compressed;
     ConfigError for segments of several clusters.
     """
-    return logs_of(segments_of(places, options), check_crc)
+    return logs_of(segments_of(places, options))
 
 
-def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
+def logs_of(look: Look) -> list[SegmentLog]:
     """Return the partitions that a scan found, by number."""
-    return _logs(look.partitions, check_crc)
+    return _logs(look.partitions)
 
 
-def state_logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
+def state_logs_of(look: Look) -> list[SegmentLog]:
     """Return the partitions of `__share_group_state` that a scan found, by number."""
-    return _logs(look.state, check_crc)
+    return _logs(look.state)
 
 
-def _logs(partitions: Mapping[int, Chosen], check_crc: bool) -> list[SegmentLog]:
+def _logs(partitions: Mapping[int, Chosen]) -> list[SegmentLog]:
     return [
-        SegmentLog(number, each.files, check_crc, [*each.bad], stretches=each.stretches)
+        SegmentLog(number, each.files, bad=[*each.bad], stretches=each.stretches)
         for number, each in partitions.items()
     ]
 

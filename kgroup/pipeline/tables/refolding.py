@@ -61,7 +61,7 @@ class StoredSplit(Split):
         return StoredReader(self)
 
 
-def stored_splits(store: Store, split_bytes: int = SPLIT_BYTES) -> list[Split]:
+def stored_splits(store: Store) -> list[Split]:
     """Return the splits with everything that the store has read of `__consumer_offsets`, in order."""
     files: dict[int, dict[str, list[RowFile]]] = {}
     for table in ("batches", *_RECORDS):
@@ -69,7 +69,7 @@ def stored_splits(store: Store, split_bytes: int = SPLIT_BYTES) -> list[Split]:
             of_part = files.setdefault(number_in(name, "part"), {})
             of_part.setdefault(table, []).append(RowFile(name, *bounds))
     splits: list[Split] = []
-    step = max(1, split_bytes // RECORD_BYTES)
+    step = max(1, SPLIT_BYTES // RECORD_BYTES)
     for covered in store.manifest.coverage():
         part = covered.partition
         own = {table: tuple(found) for table, found in files.get(part, {}).items()}
