@@ -27,7 +27,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.findings import find
 from kgroup.admin.read.lag import behind, total
 from kgroup.admin.read.lag_report import LagReport, sampled
-from kgroup.admin.read.members import assignment_of, described, in_order
+from kgroup.admin.read.members import assignment_of, in_order
 from kgroup.admin.refusals import item_error, not_found
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
@@ -132,8 +132,11 @@ class Groups:
             )
             errors.append(ItemError(group_id, NOT_TOLD, message, _ASK_BROKERS))
         summed = total(rows or (), all_rows=whole)
-        group = replace(
-            described(group_id, kind, listing.protocol_type, state),
+        group = GroupDescription(
+            group_id,
+            kind,
+            listing.protocol_type,
+            state,
             assignor=document.text_or_none("partition_assignor") or None,
             coordinator=listing.coordinator,
             members=members,

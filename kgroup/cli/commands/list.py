@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.as_json import document, fields_of
+from kgroup.admin.as_json import document
 from kgroup.admin.models import STATES, GroupListing, ItemError, Listing
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
@@ -17,7 +17,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, matches
 from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Column, Table, with_fields
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
 from kgroup.domain import Document
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
@@ -38,7 +38,6 @@ _COLUMNS = (
     Column("coordinator", right=True),
     Column("address", wide=True),
 )
-_KEYS = [column.key for column in _COLUMNS]
 
 
 @make(
@@ -170,19 +169,20 @@ def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) ->
     rows: list[Document] = []
     for group in groups:
         node = group.coordinator
-        worded: Document = {
-            "members": UNKNOWN if group.members is None and node is None else group.members,
-            "coordinator": None if node is None else f"{node.id}",
-            "address": None if node is None else f"{node.host}:{node.port}",
-        }
-        rows.append(fields_of(group, _KEYS, worded))
+        rows.append(
+            {
+                "members": UNKNOWN if group.members is None and node is None else group.members,
+                "coordinator": None if node is None else f"{node.id}",
+                "address": None if node is None else f"{node.host}:{node.port}",
+            }
+        )
     # A table of many groups needs no documents.
     as_json = env.output.format in ("json", "yaml", "ndjson")
     return show(
         env,
         Result(
             {"groups": [document(group) for group in groups] if as_json else []},
-            (Table(_COLUMNS, rows),),
+            (Table(_COLUMNS, with_fields(rows, groups, _COLUMNS)),),
             items="groups",
             names=[group.group_id for group in groups],
             errors=listing.errors,

@@ -1,11 +1,12 @@
 """Tables as text: the same columns on and off a terminal, cut or wrapped only on a terminal."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from kgroup.cli.env.escaping import clean
-from kgroup.domain import value
+from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 
@@ -26,6 +27,14 @@ class Column:
     @property
     def heading(self) -> str:
         return self.title or self.key.upper().replace("_", "-")
+
+
+def with_fields(rows: list[Document], models: Sequence[object], columns: Iterable[Column]) -> list[Document]:
+    """Return the rows, all with the same keys; a column that is none of them gets the field of the model."""
+    for name in [column.key for column in columns if rows and column.key not in rows[0]]:
+        for row, field in zip(rows, map(attrgetter(name), models), strict=True):
+            row[name] = field
+    return rows
 
 
 @value

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from kgroup.admin.as_json import fields_of
 from kgroup.admin.models import (
     CONSUMER,
     STREAMS,
@@ -20,7 +19,7 @@ from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.statuses import WEIGHTS
-from kgroup.cli.output.tables import Block, Column, Table
+from kgroup.cli.output.tables import Block, Column, Table, with_fields
 from kgroup.cli.output.wording import (
     MARKS,
     STATE_STYLES,
@@ -67,7 +66,6 @@ STREAMS_COLUMNS = (
     Column("tasks"),
     Column("target_tasks"),
 )
-_MEMBER_KEYS = [column.key for column in (*STREAMS_COLUMNS, *PINGED_COLUMNS)]
 TOPOLOGY_COLUMNS = (
     Column("subtopology_id", "SUBTOPOLOGY"),
     Column("source_topics", "SOURCES"),
@@ -108,7 +106,6 @@ OFFSET_COLUMNS = (
     Column("owner_thread", "THREAD", wide=True),
     Column("error", wide=True),
 )
-_OFFSET_KEYS = [column.key for column in OFFSET_COLUMNS]
 HELD_OPEN = 5
 """Partitions with open transactions that are described in text; -o json has them all."""
 _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
@@ -314,6 +311,7 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
             behind = total(rows[place] for place in owned)
             lag = UNKNOWN if behind.unknown else behind.lag
         found.append(_member_row(group.group_id, member, lag, short))
+    with_fields(found, members, (*STREAMS_COLUMNS, *PINGED_COLUMNS))
     if group.application is None:
         return found
     from kgroup.cli.views.applications import row_of
@@ -345,7 +343,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         state = "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
     aim = None if target is None else "=" if target == member.assignment else assignment_text(target)
     process_id = None if member.process is None else member.process.process_id
-    worded: Document = {
+    return {
         "group_id": group_id,
         "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
         "member_id": short_member_id(member.member_id, member.instance_id) if short else member.member_id,
@@ -362,7 +360,6 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
-    return fields_of(member, _MEMBER_KEYS, worded)
 
 
 def offset_cells(row: OffsetRow | PartitionLag) -> Document:
@@ -417,23 +414,25 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """Return a row for each partition that has a committed offset or an owner, bad statuses first."""
     owners_known = readers_known(group)
     rows: list[Document] = []
-    for row in sorted(group.offsets, key=_by_weight):
+    offsets = sorted(group.offsets, key=_by_weight)
+    for row in offsets:
         # Without a known owner there may be one.
         instance_id = member_id = None if owners_known or row.gone else UNKNOWN
         if row.member_id is not None:
             instance_id = row.instance_id
             member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
-        worded: Document = {
-            "group_id": group.group_id,
-            **offset_cells(row),
-            **stable_cells(row),
-            "status": None if row.status is None else row.status.name,
-            "instance_id": instance_id,
-            "member_id": member_id,
-            "error": row.error or row.reason,
-        }
-        rows.append(fields_of(row, _OFFSET_KEYS, worded))
-    return rows
+        rows.append(
+            {
+                "group_id": group.group_id,
+                **offset_cells(row),
+                **stable_cells(row),
+                "status": None if row.status is None else row.status.name,
+                "instance_id": instance_id,
+                "member_id": member_id,
+                "error": row.error or row.reason,
+            }
+        )
+    return with_fields(rows, offsets, OFFSET_COLUMNS)
 
 
 def _by_weight(row: OffsetRow) -> int:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.admin.as_json import document, fields_of
+from kgroup.admin.as_json import document
 from kgroup.admin.migrate.models import BLOCKED, READY
 from kgroup.admin.migrate.models import UNKNOWN as NOT_KNOWN
 from kgroup.admin.models import ItemError
@@ -15,7 +15,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import is_glob
 from kgroup.cli.output.pages import filled, write_file, write_page
 from kgroup.cli.output.result import Result
-from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.tables import Column, Table, with_fields
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of, grouped
 
@@ -171,8 +171,7 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
         Column("state", wide=True),
         Column("assignor", wide=True),
     )
-    keys = [column.key for column in columns]
-    worded: Iterator[Document] = (
+    cells: list[Document] = [
         {
             "context": context,
             "verdict": "BLOCKED" if row.verdict == BLOCKED else row.verdict,
@@ -187,8 +186,8 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
             "warnings": ", ".join(row.warnings) or None,
         }
         for context, row in rows
-    )
-    return Table(columns, [fields_of(row, keys, own) for (_, row), own in zip(rows, worded, strict=True)])
+    ]
+    return Table(columns, with_fields(cells, [row for _, row in rows], columns))
 
 
 def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:

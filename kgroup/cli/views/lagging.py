@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
-from kgroup.admin.as_json import document, fields_of
+from kgroup.admin.as_json import document
 from kgroup.admin.models import REBALANCING, ItemError
 from kgroup.admin.read.broker_clock import SET_RIGHT
 from kgroup.admin.read.lag import counted, readers_unknown, total, unknown_of
@@ -11,7 +11,7 @@ from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, olde
 from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
 from kgroup.admin.refusals import hint_of
 from kgroup.admin.shell import command
-from kgroup.cli.output.tables import Column
+from kgroup.cli.output.tables import Column, with_fields
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import STATUS, offset_cells, stable_cells
 from kgroup.domain import Document, count_of, grouped
@@ -240,16 +240,21 @@ def rows_of(group: GroupLag, columns: Iterable[Column], by_topic: bool) -> list[
     """Return a row for each partition, or each topic, of a group."""
     if by_topic:
         return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
-    keys = [column.key for column in columns]
-    return [fields_of(row, keys, _worded(group, row)) for row in group.offsets]
+    rows = [_worded(group, row) for row in group.offsets]
+    return with_fields(rows, group.offsets, columns)
 
 
 def _worded(group: GroupLag, row: PartitionLag) -> Document:
     """Return the cells that are not a field of the row as it is."""
     rest = None if row.lag is None and row.gone else UNKNOWN
+    known = {
+        "committed_offset": row.committed_offset,
+        "log_end_offset": row.log_end_offset,
+        "lag": row.lag,
+    }
     return {
         "group_id": group.group_id,
-        **(offset_cells(row) if row.lag is None else {}),
+        **(offset_cells(row) if row.lag is None else known),
         **stable_cells(row),
         "status": None if row.status is None else row.status.name,
         "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
