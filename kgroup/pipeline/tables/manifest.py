@@ -141,6 +141,7 @@ def row_of(bad: BadRange) -> Row:
 
 def range_of(row: Row) -> BadRange:
     """Return a stored range; those of format 9 and in `runs` have the problem in the reason alone."""
+    # Delta adds columns in place, but no fields of the structs in `runs`; rows of format 9 have neither.
     said = Problem.NOT_READ if row["reason"].startswith("not read:") else Problem.CORRUPT
     problem = Problem(row.get("problem") or said)
     return BadRange(row["source"], row["start"], row["end"], row["reason"], problem)
