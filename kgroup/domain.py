@@ -1,12 +1,12 @@
 """Frozen values that every layer shares."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 Document: TypeAlias = dict[str, object]
 """A JSON object; the content of one that was read is validated before use."""
@@ -22,18 +22,47 @@ def value(cls: type[V]) -> type[V]:
 
     A frozen `__init__` costs four times as much: it sets fields through `object.__setattr__`.
     """
-    return sharing_methods(dataclass(slots=True, eq=False, repr=False)(cls))
+    return with_methods(dataclass(slots=True, init=False, eq=False, repr=False)(cls))
 
 
-def sharing_methods(made: type[V]) -> type[V]:
+def with_methods(made: type[V], *, by_name: bool = False) -> type[V]:
     """Return a dataclass with shared comparison, hash and repr methods: generating its own is slow.
 
-    They omit fields with `compare=False` or `repr=False`, as `dataclass` does.
+    They omit fields with `compare=False` or `repr=False`, as `dataclass` does. Its `__init__` takes arguments
+    `by_name` alone or by position too; the first object has it generated, as a command makes none of most.
     """
-    for name, function in (("__eq__", _same), ("__hash__", _hash), ("__repr__", _shown)):
+
+    def first(self: object, *args: object, **named: object) -> None:
+        made.__init__ = _init_of(made, by_name)  # type: ignore[method-assign]
+        made.__init__(self, *args, **named)
+
+    for name, function in (("__eq__", _same), ("__hash__", _hash), ("__repr__", _shown), ("__init__", first)):
         if name not in made.__dict__:
             setattr(made, name, function)
     return made
+
+
+def _init_of(made: type, by_name: bool) -> Callable[..., None]:
+    """Return the `__init__` that `dataclass` would generate."""
+    known: dict[str, Any] = {"MISSING": MISSING}
+    declared = fields(made)
+    taken, lines = ["self", "*"] if by_name and declared else ["self"], ["pass"]
+    for each in declared:
+        name = value = each.name
+        if each.default is not MISSING:
+            known[f"of_{name}"] = each.default
+            taken.append(f"{name}=of_{name}")
+        elif each.default_factory is not MISSING:
+            known[f"of_{name}"] = each.default_factory
+            taken.append(f"{name}=MISSING")
+            value = f"of_{name}() if {name} is MISSING else {name}"
+        else:
+            taken.append(name)
+        lines.append(f"self.{name} = {value}")
+    exec(f"def __init__({', '.join(taken)}):\n " + "\n ".join(lines), known)
+    init: Callable[..., None] = known["__init__"]
+    init.__qualname__ = f"{made.__qualname__}.__init__"
+    return init
 
 
 def _compared(self: object) -> list[object]:

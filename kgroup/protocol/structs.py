@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
-from kgroup.domain import sharing_methods
+from kgroup.domain import with_methods
 
 NEVER_FLEXIBLE = 1 << 15
 Writer: TypeAlias = Callable[[Any, bytearray], None]
@@ -36,9 +36,12 @@ class _Declared(type):
             return super().__new__(mcls, name, bases, body)
         if answers is not None:
             facts = {fact: getattr(answers, fact.upper()) for fact in ("api", "versions", "flexible")}
+        # Where there is none, `dataclass` reads the signature and writes it out, which is slow.
+        body.setdefault("__doc__", name)
         body |= {fact.upper(): value for fact, value in facts.items()} | {"WRITERS": {}, "READERS": {}}
         made = super().__new__(mcls, name, bases, body)
-        return sharing_methods(dataclass(slots=True, kw_only=True, eq=False, repr=False)(made))
+        declared = dataclass(slots=True, init=False, kw_only=True, eq=False, repr=False)(made)
+        return with_methods(declared, by_name=True)
 
 
 class Struct(metaclass=_Declared):

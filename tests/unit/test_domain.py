@@ -35,6 +35,27 @@ def test_what_is_not_to_be_compared_is_not(made: type) -> None:
     assert hash(made("a", "b", 1)) == hash(made("a", "b", 2)) == hash(("a", "b"))
 
 
+@pytest.mark.parametrize("made", [Ours, Pythons])
+def test_it_takes_what_its_fields_say(made: type) -> None:
+    """Of every field by position or by name; what has a default may be left out, no more and no less."""
+    assert made("a", "b") == made(secret="b", name="a") and made("a", "b").remembered == 0
+    assert made("a", secret="b", remembered=3).remembered == 3 and made("a", "b").remembered == 0
+    for wrong, named in (("a",), {}), (("a", "b", 1, 2), {}), (("a", "b"), {"other": 1}):
+        with pytest.raises(TypeError, match=rf"^{made.__qualname__}\.__init__\(\)"):
+            made(*wrong, **named)
+
+
+def test_a_made_default_is_made_for_each() -> None:
+    @value
+    class Gathered:
+        found: list[int] = field(default_factory=list)
+        also: tuple[int, ...] = (1,)
+
+    one, other = Gathered(), Gathered()
+    one.found.append(1)
+    assert (one.found, other.found, other.also, Gathered([2]).found) == ([1], [], (1,), [2])
+
+
 def test_another_class_of_the_same_fields_is_another() -> None:
     assert Ours("a", "b") != Pythons("a", "b")
 

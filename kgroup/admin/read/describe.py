@@ -21,7 +21,6 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
@@ -187,6 +186,8 @@ def _ask(
     else:
         try_as(as_classic, rest)
     if rest:
+        from kgroup.admin.read.describe_listed import as_listed
+
         answers.update(as_listed(cluster, node, request, rest, topologies=topologies))
     return answers
 
