@@ -1,12 +1,12 @@
 """Frozen values that every layer shares."""
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, lru_cache
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, TypeVar, dataclass_transform
+from types import FunctionType, MappingProxyType
+from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 Document: TypeAlias = dict[str, object]
 """A JSON object; the content of one that was read is validated before use."""
@@ -42,12 +42,13 @@ def with_methods(made: type[V], *, by_name: bool = False) -> type[V]:
     return made
 
 
-def _init_of(made: type, by_name: bool) -> Callable[..., None]:
+def _init_of(made: type, by_name: bool) -> FunctionType:
     """Return the `__init__` that `dataclass` would generate."""
-    known: dict[str, Any] = {"MISSING": MISSING}
+    known: dict[str, object] = {"MISSING": MISSING}
     declared = fields(made)
     taken, lines = ["self", "*"] if by_name and declared else ["self"], ["pass"]
     for each in declared:
+        assert each.init, f"{made.__qualname__}.{each.name}"
         name = value = each.name
         if each.default is not MISSING:
             known[f"of_{name}"] = each.default
@@ -59,8 +60,10 @@ def _init_of(made: type, by_name: bool) -> Callable[..., None]:
         else:
             taken.append(name)
         lines.append(f"self.{name} = {value}")
+    if hasattr(made, "__post_init__"):
+        lines.append("self.__post_init__()")
     exec(f"def __init__({', '.join(taken)}):\n " + "\n ".join(lines), known)
-    init: Callable[..., None] = known["__init__"]
+    init: FunctionType = known["__init__"]  # type: ignore[assignment]
     init.__qualname__ = f"{made.__qualname__}.__init__"
     return init
 

@@ -279,16 +279,15 @@ class ClusterView:
         deadline = self.retry.part_ends() if idempotent else self.retry.ends()
         answers: Answers[T] = {}
         wanted = list(dict.fromkeys(group_ids))
-        pending = wanted
-        for delay in self.retry.backoff.delays(self.retry.chance):
+        pending, delays = wanted, self.retry.backoff.delays(self.retry.chance)
+        while True:
             for group, answer in self._ask_once(pending, ask, deadline, idempotent).items():
                 answers[group] = answer
             pending = [group for group in pending if _moved(answers[group], idempotent)]
-            if not pending or clock() + delay >= deadline:
-                break
+            if not pending or clock() + (delay := next(delays)) >= deadline:
+                return {group: answers[group] for group in wanted}
             self.forget(pending)
             sleep(delay)
-        return {group: answers[group] for group in wanted}
 
     def _ask_once(
         self,

@@ -8,7 +8,6 @@ status into another one, only into `unknown`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -51,7 +50,7 @@ class PartitionStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unseen:
     """A look that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""
 
@@ -60,7 +59,7 @@ class Unseen:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Owner:
     """A partition's reader: its name, whether it left for now, and how long it may take between two polls."""
 
@@ -69,7 +68,7 @@ class Owner:
     poll_ms: int = 300_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Progress:
     """What the log says about the reading of one partition. Times in ms by the coordinator's clock.
 
@@ -122,7 +121,7 @@ class PartitionFacts:
     now_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Status:
     """A partition's status, how much it matters, and why in words.
 

@@ -106,7 +106,7 @@ class Link:
         try:
             found = within(
                 self._left(deadline),
-                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+                lambda: socket.getaddrinfo(_as_asked(host), port, type=socket.SOCK_STREAM),
                 f"{self.peer}: the resolver of names",
                 "check the address, and the DNS",
             )
@@ -229,6 +229,12 @@ class Link:
 
     def _left(self, deadline: float) -> float:
         return max(deadline - self.clock(), 0.001)
+
+
+def _as_asked(host: str) -> str | bytes:
+    """Return the bytes that Python would make of a host in ASCII, without importing what it makes them by."""
+    plain = host.isascii() and all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))
+    return host.encode() if plain else host
 
 
 def _words(error: OSError) -> str:

@@ -3,7 +3,6 @@
 A request that may have been processed is repeated only if doing it twice is the same as once.
 """
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +30,12 @@ NOT_PROCESSED = frozenset(
 _RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 
 
+def _chance() -> float:
+    import random
+
+    return random.random()
+
+
 class OutcomeUnknown(Unreachable):
     """A request was sent whole and no reply came: the broker may or may not have acted on it.
 
@@ -51,7 +56,7 @@ class Backoff:
     longest_s: float = 1.0
     jitter: float = 0.2
 
-    def delays(self, chance: Callable[[], float] = random.random) -> Iterator[float]:
+    def delays(self, chance: Callable[[], float] = _chance) -> Iterator[float]:
         """Yield delays without end, each within `jitter` of its nominal length."""
         delay = self.first_s
         while True:
@@ -111,7 +116,7 @@ class Retry:
     backoff: Backoff = Backoff()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    chance: Callable[[], float] = random.random
+    chance: Callable[[], float] = _chance
     limit: Limit = field(default_factory=Limit)
 
     def ends(self) -> float:
@@ -130,15 +135,14 @@ class Retry:
 
         A non-idempotent attempt is repeated only after a code in NOT_PROCESSED.
         """
-        deadline = self.ends()
-        for delay in self.backoff.delays(self.chance):
+        deadline, delays = self.ends(), self.backoff.delays(self.chance)
+        while True:
             try:
                 return attempt(max(deadline - self.clock(), 0.001))
             except (Unreachable, BrokerRefused) as error:
-                if not may_repeat(error, idempotent) or self.clock() + delay >= deadline:
+                if not may_repeat(error, idempotent) or self.clock() + (delay := next(delays)) >= deadline:
                     raise
             self.sleep(delay)
-        raise AssertionError("delays() never ends")
 
     def looks(self, every_s: float, for_s: float = float("inf")) -> Iterator[None]:
         """Yield the moments to poll: now, at intervals, and a last time when time is up."""

@@ -40,8 +40,8 @@ class _Declared(type):
         body.setdefault("__doc__", name)
         body |= {fact.upper(): value for fact, value in facts.items()} | {"WRITERS": {}, "READERS": {}}
         made = super().__new__(mcls, name, bases, body)
-        declared = dataclass(slots=True, init=False, kw_only=True, eq=False, repr=False)(made)
-        return with_methods(declared, by_name=True)
+        declared = dataclass(slots=True, init=False, kw_only=True, eq=False, repr=False)
+        return with_methods(declared(made), by_name=True)
 
 
 class Struct(metaclass=_Declared):

@@ -53,6 +53,29 @@ def test_start_up_imports_nothing_heavy(argv):
     assert (ran.returncode, ran.stderr.strip()) == (0, "")
 
 
+UNUSED = (
+    *HEAVY[: HEAVY.index("kgroup.broker")],
+    *("typer.main", "typer.completion", "subprocess", "platform", "uuid", "shutil", "random"),
+    *("encodings.idna", "ssl", "kgroup.broker", "kgroup.coordinator", "kgroup.history", "kgroup.zookeeper"),
+    *("kgroup.admin.read.describe_listed", "kgroup.admin.read.lag", "kgroup.protocol.streams_records"),
+)
+
+
+def test_list_imports_what_it_uses(cluster):
+    """From a cluster with a group, and from one that does not answer."""
+    cluster.create_topic("few-imports", 1)
+    cluster.classic_group("few-imports-group", "few-imports", {"pod-0": [0]})
+    code = (
+        "import sys; from kgroup.cli.frame.tree import run; code = run(sys.argv[1:]); "
+        f"print(*(m for m in {UNUSED!r} if m in sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    for where, exit_code in ((cluster.bootstrap, 0), ("127.0.0.1:1", 7)):
+        argv = [sys.executable, "-c", code, "list", "-b", where]
+        ran = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+        assert (ran.returncode, ran.stderr.splitlines()[-1]) == (exit_code, ""), where
+        assert ("few-imports-group" in ran.stdout) == (exit_code == 0)
+
+
 ASCII = {**os.environ, "PYTHONIOENCODING": "ascii"}
 
 

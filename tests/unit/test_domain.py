@@ -45,6 +45,19 @@ def test_it_takes_what_its_fields_say(made: type) -> None:
             made(*wrong, **named)
 
 
+def test_what_is_checked_once_it_is_made_is_checked() -> None:
+    @value
+    class Positive:
+        number: int
+
+        def __post_init__(self) -> None:
+            assert self.number > 0, "not positive"
+
+    assert Positive(1).number == 1
+    with pytest.raises(AssertionError, match="not positive"):
+        Positive(0)
+
+
 def test_a_made_default_is_made_for_each() -> None:
     @value
     class Gathered:

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
@@ -147,7 +145,7 @@ def topics(
 )
 def create_topic(
     env: Env,
-    name: Annotated[str, typer.Argument(help="The topic.")],
+    name: Annotated[str, argument("", "The topic.")],
     partitions: Annotated[int | None, option("--partitions N", "[default: the broker's]", min=1)] = None,
     replication_factor: Annotated[
         int | None, option("--replication-factor N", "[default: the broker's]", min=1)

@@ -8,8 +8,6 @@ from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -43,7 +41,7 @@ Mechanisms = Annotated[
 )
 def add(
     env: Env,
-    name: Annotated[str, typer.Argument(help="The user.")],
+    name: Annotated[str, argument("", "The user.")],
     password_file: Annotated[
         str | None, option("--password-file FILE", "File that holds the password; - is stdin.")
     ] = None,
@@ -121,7 +119,7 @@ def list_(
     ),
 )
 def remove(
-    env: Env, name: Annotated[str, typer.Argument(help="The user.")], mechanism: Mechanisms = None
+    env: Env, name: Annotated[str, argument("", "The user.")], mechanism: Mechanisms = None
 ) -> ExitCode:
     """Remove a SCRAM user; open connections stay until their session ends."""
 

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.config import Config, Context, load_config, write_current
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -42,9 +41,7 @@ def list_contexts(env: Env) -> ExitCode:
     "context use",
     examples=(("kgroup context use prod", "which cluster commands without -b, --local and -C use"),),
 )
-def use_context(
-    env: Env, name: Annotated[str, typer.Argument(help="A context from the config file.")]
-) -> ExitCode:
+def use_context(env: Env, name: Annotated[str, argument("", "A context from the config file.")]) -> ExitCode:
     """Make a context the current one."""
     config = load_config()
     _find(config, name)
@@ -63,7 +60,7 @@ def use_context(
 )
 def show_context(
     env: Env,
-    name: Annotated[str | None, typer.Argument(help="A context; by default the current one.")] = None,
+    name: Annotated[str | None, argument("", "A context; by default the current one.")] = None,
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     config = load_config()

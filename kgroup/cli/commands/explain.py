@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
-
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_error
 from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry, EntryKind
-from kgroup.cli.frame.declaring import option
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_log
 from kgroup.cli.output.result import Result, error_of, show
@@ -37,9 +35,8 @@ _LONGEST = 80
 """Characters of an unknown line that its error shows."""
 
 
-def _complete(incomplete: str) -> list[str]:
-    known = {**entries(), **findings(), **statuses()}
-    return sorted(e.name for e in known.values() if e.name.lower().startswith(incomplete.lower()))
+def _complete() -> list[str]:
+    return sorted(each.name for each in {**entries(), **findings(), **statuses()}.values())
 
 
 @make(
@@ -63,9 +60,9 @@ def command(
     env: Env,
     term: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Error code, exception, state, KG code or log line.",
-            metavar="[CODE|STATE|LINE]…",
+        argument(
+            "[CODE|STATE|LINE]…",
+            "Error code, exception, state, KG code or log line.",
             autocompletion=_complete,
         ),
     ] = None,

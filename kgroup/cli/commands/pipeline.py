@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
@@ -34,20 +32,15 @@ if TYPE_CHECKING:
     from kgroup.pipeline.tables.ingest import RunReport
     from kgroup.pipeline.tables.store import Store
 
-_TABLES = typer.Argument(help="Tables filled by `pipeline run`: a folder or a URL.", metavar="TABLES")
-_MASTER = typer.Option(
-    "--master", metavar="URL", help="Spark's master: local[4], spark://…, yarn.  [default: local[*]]"
+_TABLES = argument("TABLES", "Tables filled by `pipeline run`: a folder or a URL.")
+_MASTER = option("--master URL", "Spark's master: local[4], spark://…, yarn.  [default: local[*]]")
+_ASKED = option(
+    "--master URL",
+    "Let Spark answer, on this master: local[4], spark://…, yarn.  [default: DuckDB answers, here]",
 )
-_ASKED = typer.Option(
-    "--master",
-    metavar="URL",
-    help="Let Spark answer, on this master: local[4], spark://…, yarn.  [default: DuckDB answers, here]",
-)
-_CONF = typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting; repeatable.")
-_REMOTE = typer.Option(
-    "--remote", metavar="URL", help="A Spark Connect server (sc://HOST:15002) that answers instead."
-)
-_GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
+_CONF = option("--conf KEY=VALUE", "A Spark setting; repeatable.")
+_REMOTE = option("--remote URL", "A Spark Connect server (sc://HOST:15002) that answers instead.")
+_GROUP = option("--group GROUP", "Only this group.")
 
 
 @make(

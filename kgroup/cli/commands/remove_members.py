@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.admin import shell
 from kgroup.admin.models import EMPTY, ChangeStatus, ItemError, ItemResult, Plan
 from kgroup.cli.env.invocation import Env
@@ -62,7 +60,7 @@ LeftOnly = Annotated[
 ]
 All = Annotated[bool, option("--all", "Every member.", rich_help_panel=_PANEL)]
 GroupId = Annotated[str | None, option("--group-id", "As GROUP (KIP-345).", hidden=True)]
-OfOldScript = Annotated[str | None, typer.Option(help="Ignored: of KIP-345's script.", hidden=True)]
+OfOldScript = Annotated[str | None, option("", "Ignored: of KIP-345's script.", hidden=True)]
 PlanOut = Annotated[str | None, option("--plan-out FILE", "Write the plan to a file.")]
 PlanIn = Annotated[str | None, option("--plan FILE", "Execute this plan; refused if the group has changed.")]
 Wait = Annotated[str | None, option("--wait stable", "Then wait until the group is stable.")]

@@ -3,11 +3,10 @@
 import json
 from typing import Annotated
 
-import typer
-
 from kgroup.admin import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.schemas import commands, schema_for
@@ -24,9 +23,7 @@ from kgroup.cli.schemas import commands, schema_for
 )
 def command(
     env: Env,
-    name: Annotated[
-        list[str] | None, typer.Argument(help="A command.", metavar="[COMMAND]…", autocompletion=commands)
-    ] = None,
+    name: Annotated[list[str] | None, argument("[COMMAND]…", "A command.", autocompletion=commands)] = None,
 ) -> ExitCode:
     """Print the JSON Schema of a command's -o json output."""
     if not name:

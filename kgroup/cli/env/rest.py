@@ -5,12 +5,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN, Resolved
 from kgroup.cli.env.zookeeper import Opened as InZooKeeper
 from kgroup.cli.env.zookeeper import open_groups as in_zookeeper
+from kgroup.cli.frame.declaring import option
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 Rest = Annotated[
     str | None,
-    typer.Option(
-        "--rest", metavar="URL", help="A cluster behind Confluent's REST API v3.", rich_help_panel="Cluster"
-    ),
+    option("--rest URL", "A cluster behind Confluent's REST API v3.", rich_help_panel="Cluster"),
 ]
 
 

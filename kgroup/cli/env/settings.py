@@ -59,6 +59,8 @@ _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "
 
 @value
 class _Layer:
+    """The values of one origin; `origins` names a file for those that have another."""
+
     values: Mapping[str, str]
     origin: str
     origins: Mapping[str, str]

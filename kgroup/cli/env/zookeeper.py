@@ -6,12 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.config import connection_to
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S
 from kgroup.cli.env.setting_names import Resolved
+from kgroup.cli.frame.declaring import option
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
 
 ZooKeeper = Annotated[
     str | None,
-    typer.Option(
-        "--zookeeper",
-        metavar="HOST:PORT,…[/chroot]",
-        help="The groups that Kafka 0.8 to 1.1 keeps in ZooKeeper.",
+    option(
+        "--zookeeper HOST:PORT,…[/chroot]",
+        "The groups that Kafka 0.8 to 1.1 keeps in ZooKeeper.",
         rich_help_panel="Cluster",
     ),
 ]
@@ -77,9 +75,8 @@ def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
 
 def refuse(where: str | None, **given: tuple[object, str]) -> None:
     """Raise ConfigError for a given option that does not apply to groups in ZooKeeper, with the reason."""
-    for name, option in given.items():
-        value, why = option
-        if where is not None and value:
+    for name, (typed, why) in given.items():
+        if where is not None and typed:
             raise ConfigError(f"--{name.replace('_', '-')} cannot be combined with --zookeeper", why)
 
 

@@ -6,15 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import typer
-
 # typer vendors click; these classes have no public name there.
 from typer._click.types import IntParamType, IntRange
 from typer.core import TyperGroup
-from typer.main import get_command
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import Parameter
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 from kgroup.cli.frame.running import run_command
 from kgroup.cli.frame.shared_options import SHARED
@@ -23,7 +21,7 @@ from kgroup.errors import ConfigError
 from kgroup.numbers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
-    from typer._click import Parameter
+    from typer._click import Parameter as Parsed
 
 
 def make(
@@ -37,14 +35,13 @@ def make(
     def decorate(fn: Callable[..., ExitCode | None]) -> KgroupCommand:
         own = list(inspect.signature(fn, eval_str=True).parameters.values())[1:]
 
-        parameters = [
-            p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *SHARED.parameters.values())
-        ]
-        durations = dict(_durations(parameters))
+        declared = [*own, *SHARED.parameters.values()]
+        durations = dict(_durations(declared))
         changes = any(p.name == "execute" for p in own) or path.endswith(" execute")
+        parameters = {p.name: Parameter(p) for p in declared}
 
-        @functools.wraps(fn)
-        def run(**values: object) -> int:
+        def run(**typed: object) -> int:
+            values = {name: parameters[name].read(each) for name, each in typed.items()}
             checked = functools.partial(
                 _with_units, fn, {option: values[name] for name, option in durations.items()}
             )
@@ -55,13 +52,14 @@ def make(
                 lambda: Env.of(path, shared, os.environ, changes=changes, reached=reached), checked, values
             )
 
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        del run.__wrapped__
-        app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        app.command(path.split()[-1], cls=KgroupCommand, context_settings=CONTEXT_SETTINGS)(run)
-        result = get_command(app)
-        assert isinstance(result, KgroupCommand)
+        result = KgroupCommand(
+            path.split()[-1],
+            callback=run,
+            params=[each.parsed for each in parameters.values()],
+            help=inspect.getdoc(fn),
+            context_settings=CONTEXT_SETTINGS,
+            rich_markup_mode=None,
+        )
         result.path, result.examples, result.has_json = path, examples, has_json
         for parameter in result.params:
             _read_strictly(parameter)
@@ -97,13 +95,12 @@ def _with_units(
 def _durations(parameters: Iterable[inspect.Parameter]) -> Iterator[tuple[str, str]]:
     """Yield the parameters that are durations by their metavar, with the option's longest spelling."""
     for parameter in parameters:
-        declared = parameter.annotation.__metadata__[0]
+        (declared,) = parameter.annotation.__metadata__
         if declared.metavar == "DURATION":
-            # typer takes the first spelling for a default until it reads the annotation.
-            yield parameter.name, max((declared.default, *declared.param_decls), key=len)
+            yield parameter.name, max(declared.names, key=len)
 
 
-def _read_strictly(parameter: "Parameter") -> None:
+def _read_strictly(parameter: "Parsed") -> None:
     """Let a number be ASCII digits only: click's own reading also takes 1_000 and digits of any script."""
     kind = parameter.type
     if isinstance(kind, IntParamType):

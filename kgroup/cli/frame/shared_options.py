@@ -85,7 +85,7 @@ def _shared(
     """Carrier of the shared declarations; never called."""
 
 
-SHARED = inspect.signature(_shared)
+SHARED = inspect.signature(_shared, eval_str=True)
 
 
 def shared_names() -> tuple[str, ...]:
@@ -97,11 +97,9 @@ def shared_names() -> tuple[str, ...]:
 def _takes_value() -> dict[str, bool]:
     """Return every shared option by its spellings, and whether a value follows it."""
     found = {}
-    for parameter in inspect.signature(_shared, eval_str=True).parameters.values():
+    for parameter in SHARED.parameters.values():
         (declared,) = parameter.annotation.__metadata__
-        # typer takes the first spelling for a default until it reads the annotation.
-        spellings = [name for name in (declared.default, *declared.param_decls) if isinstance(name, str)]
-        found.update(dict.fromkeys(spellings, parameter.annotation.__origin__ is not bool))
+        found.update(dict.fromkeys(declared.names, parameter.annotation.__origin__ is not bool))
     return found
 
 

@@ -3,25 +3,21 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.frame.declaring import option
 from kgroup.storage.options import StorageOptions
 
 StorageOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--storage-option",
-        metavar="KEY=VALUE",
-        help="How a store at a URL is reached, as AWS_REGION=eu-west-1; repeatable.",
+    option(
+        "--storage-option KEY=VALUE",
+        "How a store at a URL is reached, as AWS_REGION=eu-west-1; repeatable.",
     ),
 ]
 """The parameter of a command that takes URLs."""
 Files = Annotated[
     list[str] | None,
-    typer.Option(
-        "--files", metavar="PATH", help="Segment files, folders or URLs, no broker needed; repeatable."
-    ),
+    option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
 ]
 
 

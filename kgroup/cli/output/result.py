@@ -5,7 +5,6 @@ cannot differ. Its lines are those of one `Part`; `parts.py` prints a long answe
 """
 
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -342,4 +341,6 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
 
 
 def _terminal_width() -> int:
+    import shutil
+
     return shutil.get_terminal_size().columns

@@ -78,7 +78,7 @@ Block: TypeAlias = str | Painted | Table
 
 def painted(text: str, style: str) -> str:
     """Return `text` with the escapes of a style such as "bold red"."""
-    from typer import style as styled
+    from typer._click.termui import style as styled
 
     words = style.split()
     color = next((word for word in words if word not in ("bold", "dim")), None)
