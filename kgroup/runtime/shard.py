@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from kgroup.coordinator.committed import CommittedOffsets
+from kgroup.coordinator.committed import CommitReader, CommittedOffsets
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.metrics import Counters
@@ -78,8 +78,9 @@ class Shard:
         for group_id, settings in self._of_groups.items():
             fresh.state.configure(group_id, settings)
         fresh.state.counters = self._counters
+        commits = CommitReader()
         for batch in self.log.batches(self.log.start_offset):
-            replay_batch(fresh, batch)
+            replay_batch(fresh, batch, commits)
         self._coordinator = fresh
         self._settle(fresh.loaded(now_ms), now_ms)
 
@@ -217,7 +218,7 @@ class Shard:
         return replies
 
 
-def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
+def replay_batch(coordinator: Coordinator, batch: Batch, commits: CommitReader) -> None:
     """Replay one batch of an offsets log; record types that are not ours are skipped.
 
     Raises DecodeError for bytes that are no record, InconsistentLog for records that contradict others.
@@ -228,6 +229,10 @@ def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
             coordinator.end_transaction(batch.producer_id, committed=marker.committed)
         return
     producer_id = batch.producer_id if batch.transactional else -1
+    # Nearly all batches are commits.
+    if producer_id < 0 and (commit := commits.read(batch.records)) is not None:
+        coordinator.replay_all(commit, batch.records[0].offset)
+        return
     for stored in batch.records:
         key = decode_key(stored.key or b"")
         if isinstance(key, UnknownKey):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator, Sequence
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.committed import CommittedOffsets, OfTopic
+from kgroup.coordinator.committed import CommitReader, CommittedOffsets, OfTopic
+from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import MemberState
 from kgroup.coordinator.inconsistency import InconsistentLog
@@ -16,7 +22,7 @@ from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
-from kgroup.protocol.batches import LogRecord
+from kgroup.protocol.batches import Batch, LogRecord, encode_batch
 from kgroup.runtime.shard import Shard
 from tests.unit.coordinator.shards import IMAGE, NOW_MS, TOPIC_ID, Entry, shard_over
 
@@ -164,6 +170,92 @@ def test_a_commit_of_a_transaction_is_held_back() -> None:
     stored = offsets.get("g", "t1", 0)
     assert stored is not None
     assert (stored.offset, stored.log_offset) == (5, 4)
+
+
+KEYS = st.builds(
+    lambda group, topic, partition, behind: (
+        r.encode_key(r.OffsetCommitKey(group=group, topic=topic, partition=partition)) + behind
+    ),
+    st.sampled_from(["g", "grüße"]),
+    st.sampled_from(["t1", "t2", ""]),
+    st.integers(0, 2),
+    st.sampled_from([b"", b"", b"", b"\0\0\0\1"]),
+)
+VALUES = st.builds(
+    lambda version, offset, epoch, metadata, time, topic_id: (
+        struct.pack(">h", version)
+        + r.OffsetCommitValue(
+            offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=time, topic_id=topic_id
+        ).encode(version)
+    ),
+    *(st.sampled_from([4, 4, 4, 3, 2, 1, 0]), st.integers(0, 1 << 60), st.integers(-1, 9)),
+    *(st.sampled_from(["", "mütze"]), st.sampled_from([1, 1 << 40]), st.sampled_from([ZERO_UUID, TOPIC_ID])),
+)
+OTHERS = st.sampled_from(
+    [
+        (r.encode_key(CLASSIC), r.encode_value(classic())),
+        (r.encode_key(OFFSET), None),
+        (b"\0\x63another kind", b"\0\0"),
+        (b"\0\1", b"\0\4cut"),
+        (b"", b""),
+        (r.encode_key(OFFSET), b"\0\4cut"),
+        (r.encode_key(OFFSET), b"\0\5newer than all known"),
+    ]
+)
+COMMITS = st.lists(st.tuples(st.just(1), st.tuples(KEYS, VALUES)), min_size=1, max_size=3)
+MIXED = st.lists(st.tuples(st.sampled_from([1, 1, 2]), st.tuples(KEYS, VALUES) | OTHERS), max_size=3)
+WRITTEN = st.lists(st.one_of(COMMITS, COMMITS, COMMITS, MIXED), max_size=4)
+
+
+def loaded(batches: Sequence[Sequence[LogRecord]], *, at_once: bool) -> object:
+    """What a shard holds after these batches, or why it holds nothing."""
+
+    class Records(MemoryLog):
+        def batches(self, start_offset: int) -> Iterator[Batch]:
+            for records in batches:
+                head = Batch(encode_batch([LogRecord(b"", b"")], base_offset=1 << 40))
+                head._records = list(records)
+                yield head
+
+    shard = Shard(0, Records(), GroupConfig(), 1, IMAGE)
+    with pytest.MonkeyPatch.context() as patched:
+        if not at_once:
+            patched.setattr(CommitReader, "read", lambda *_: None)
+        try:
+            shard.load(NOW_MS)
+        except DecodeError as error:
+            return error.message
+    state = shard.coordinator.state
+    return {group: (type(state.groups[group]), state.offsets.of_group(group)) for group in state.groups}
+
+
+@settings(max_examples=150)
+@given(WRITTEN)
+def test_a_log_is_loaded_as_its_records_say_one_by_one(
+    written: list[list[tuple[int, tuple[bytes, bytes | None]]]],
+) -> None:
+    """Commits are read by what they share with those before, and nothing that a log may hold wrongly."""
+    at, batches = 0, []
+    for entries in written:
+        batch = []
+        for step, (key, value) in entries:
+            at += step  # compaction leaves gaps
+            batch.append(LogRecord(key, value, (), 1, at))
+        batches.append(batch)
+    assert loaded(batches, at_once=True) == loaded(batches, at_once=False)
+
+
+def test_a_commit_in_the_log_is_read_at_once() -> None:
+    values = [offset(n, topic_id=TOPIC_ID) for n in range(3)]
+    keys = [r.OffsetCommitKey(group="g", topic=topic, partition=n) for n, topic in enumerate(("a", "a", "b"))]
+    records = [
+        LogRecord(r.encode_key(key), r.encode_value(value), (), 1, at)
+        for at, (key, value) in enumerate(zip(keys, values, strict=True), 7)
+    ]
+    read = CommitReader().read(records)
+    assert isinstance(read, CommittedOffsets)
+    assert list(read) == [Record(key, value) for key, value in zip(keys, values, strict=True)]
+    assert [(topic.topic, topic.partitions) for topic in read.topics] == [("a", [0, 1]), ("b", [2])]
 
 
 def test_a_tombstone_takes_the_offset_but_not_the_group() -> None:
