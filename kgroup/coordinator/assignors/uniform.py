@@ -67,6 +67,9 @@ def _survey(targets: list[Assignment], owned: dict[bytes, list[tuple[int, ...]]]
     sizes: list[int] = []
     for index, target in enumerate(targets):
         size = 0
+        if not target:
+            sizes.append(size)
+            continue
         for topic_id, partitions in target.items():
             pieces = owned.get(topic_id)
             if pieces is None:
@@ -130,6 +133,11 @@ def _feed(targets: list[Assignment], hungry: list[tuple[int, int]], free: list[P
     topic_id, partitions = next(pieces, NO_PIECE)
     used = 0
     for index, wanted in hungry:
+        if not targets[index] and used + wanted < len(partitions):
+            # Nearly all members of a new group.
+            targets[index] = {topic_id: partitions[used : used + wanted]}
+            used += wanted
+            continue
         target = dict(targets[index])
         while wanted and partitions:
             share = partitions[used : used + wanted]
