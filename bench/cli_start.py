@@ -22,11 +22,7 @@ from tests.interop.jvm import TOOLS, java
 from tests.interop.kgroup_server import KgroupServer
 
 KGROUP = str(Path(sys.executable).with_name("kgroup"))
-COMPLETING = {
-    "_KGROUP_COMPLETE": "complete_bash",
-    "COMP_WORDS": "kgroup describe --se",
-    "COMP_CWORD": "2",
-}
+COMPLETING = {"_KGROUP_COMPLETE": "bash"}
 
 
 # What kafka-consumer-groups.sh, through kafka-run-class.sh, starts its Java with.
@@ -47,7 +43,7 @@ def commands(bootstrap: str) -> dict[str, list[str]]:
         "kgroup list": [KGROUP, "list", "-b", bootstrap],
         "kafka-consumer-groups --list": tool,
         "kgroup --help": [KGROUP, "--help"],
-        "kgroup describe --se<TAB>": [KGROUP],
+        "kgroup describe --se<TAB>": [KGROUP, "kgroup describe --se"],
         "python -c pass": [sys.executable, "-c", "pass"],
     }
 

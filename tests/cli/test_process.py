@@ -76,6 +76,19 @@ def test_list_imports_what_it_uses(cluster):
         assert ("few-imports-group" in ran.stdout) == (exit_code == 0)
 
 
+@pytest.mark.parametrize("asked", ["Option", "Context", "main", "colors", "__version__", "nonsense"])
+def test_a_package_left_for_later_is_whole_for_later_importers(asked):
+    told = f"import typer; print(getattr(typer, {asked!r}, None))"
+    ours, alone = (
+        subprocess.run(
+            [sys.executable, "-c", f"{before}; {told}"], capture_output=True, text=True, timeout=300
+        )
+        for before in ("import kgroup.cli, typer.core", "import typer.main")
+    )
+    assert (ours.returncode, ours.stderr) == (0, "")
+    assert re.sub("0x[0-9a-f]+", "", ours.stdout) == re.sub("0x[0-9a-f]+", "", alone.stdout)
+
+
 ASCII = {**os.environ, "PYTHONIOENCODING": "ascii"}
 
 
