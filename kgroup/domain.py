@@ -48,9 +48,11 @@ def _init_of(made: type, by_name: bool) -> FunctionType:
     declared = fields(made)
     taken, lines = ["self", "*"] if by_name and declared else ["self"], ["pass"]
     for each in declared:
-        assert each.init, f"{made.__qualname__}.{each.name}"
         name = value = each.name
-        if each.default is not MISSING:
+        if not each.init:
+            # A copy (`dataclasses.replace`) starts with its own.
+            known[f"of_{name}"], value = each.default_factory, f"of_{name}()"
+        elif each.default is not MISSING:
             known[f"of_{name}"] = each.default
             taken.append(f"{name}=of_{name}")
         elif each.default_factory is not MISSING:

@@ -1,6 +1,6 @@
 """Dataclasses that share their methods behave as Python's; images of topics, made one of another."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -63,10 +63,13 @@ def test_a_made_default_is_made_for_each() -> None:
     class Gathered:
         found: list[int] = field(default_factory=list)
         also: tuple[int, ...] = (1,)
+        own: list[int] = field(init=False, default_factory=list)
 
     one, other = Gathered(), Gathered()
     one.found.append(1)
+    one.own.append(2)
     assert (one.found, other.found, other.also, Gathered([2]).found) == ([1], [], (1,), [2])
+    assert (replace(one, also=()).found, replace(one, also=()).own) == ([1], [])
 
 
 def test_another_class_of_the_same_fields_is_another() -> None:

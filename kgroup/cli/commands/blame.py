@@ -7,9 +7,9 @@ from kgroup.admin import shell
 from kgroup.admin.journal import Entry, Journal
 from kgroup.admin.models import ChangeStatus, GroupDescription
 from kgroup.admin.refusals import is_absent
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.history import (
     LIMITS,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.declaring import STOP_AFTER, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
-from kgroup.cli.frame.declaring import STOP_AFTER, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.domain import count_of

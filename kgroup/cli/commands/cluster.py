@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import with_undo
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.group_names import absent
 from kgroup.cli.output.result import Result, show

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ChangeStatus
 from kgroup.admin.shell import word
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table

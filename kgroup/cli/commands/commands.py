@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from kgroup.cli.declaring import argument
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.described import described
 from kgroup.cli.frame.lazy import walk
 from kgroup.cli.frame.options import make

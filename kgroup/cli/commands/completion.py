@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from kgroup.cli.declaring import argument
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.generated import SHELLS, completion_script
 from kgroup.cli.frame.options import make
 from kgroup.errors import ConfigError

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
 from kgroup.admin.models import ChangeStatus, ItemError
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.config import LocalTarget, config_path, target_of
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import Result, show

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from kgroup.cli.declaring import argument
 from kgroup.cli.env.config import Config, Context, load_config, write_current
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table

@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from typing import Annotated
 
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin import shell
 from kgroup.admin.journal import Journal
 from kgroup.admin.models import EMPTY, GroupResult
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, run, wait_until_empty
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_text

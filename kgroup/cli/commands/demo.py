@@ -13,9 +13,9 @@ from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.shell import word
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import make
 from kgroup.cli.frame.tree import run
 from kgroup.domain import count_of

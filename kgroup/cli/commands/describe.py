@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, ItemError
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.parts import Answer, Ending, show_parts

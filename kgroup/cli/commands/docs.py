@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import kgroup
+from kgroup.cli.declaring import argument
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.options import make
 
 INDEX = "README"

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import show

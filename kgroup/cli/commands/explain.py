@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_error
 from kgroup.cli.explanations import entries, findings, is_name, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry, EntryKind
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_log
 from kgroup.cli.output.result import Result, error_of, show

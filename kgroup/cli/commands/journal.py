@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Annotated
 
 from kgroup.admin.journal import Entry, Journal
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show

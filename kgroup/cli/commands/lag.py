@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.commands.describe import Sort, Top, pick_of
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.durations import duration_ms, parse_duration

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
 from kgroup.admin.models import STATES, GroupListing, ItemError, Listing
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, matches
 from kgroup.cli.output.result import Result, show

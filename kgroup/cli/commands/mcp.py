@@ -3,10 +3,10 @@
 import sys
 from typing import Annotated
 
+from kgroup.cli.declaring import option
 from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.locations import Files, StorageOption, storage_options
 from kgroup.extras import require_extra

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 from typing import Protocol as Shape
 
 from kgroup.cli.commands.member_registration import register, unregister
+from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
-from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.domain import TopicPartition, uuid_text

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import show
 from kgroup.durations import parse_duration

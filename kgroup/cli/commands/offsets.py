@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import SHARE, ItemError
 from kgroup.admin.refusals import refused
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import (
     Create,
     Share,

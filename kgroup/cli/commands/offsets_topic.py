@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ItemError
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.history import not_read, opened
 from kgroup.cli.inputs.history_selection import Selection

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.history import before_the_log, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
+from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
 from kgroup.cli.output.result import Result, show

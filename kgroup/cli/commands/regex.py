@@ -5,10 +5,10 @@ from typing import Annotated
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.patterns import check_pattern
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.output.result import Result, show

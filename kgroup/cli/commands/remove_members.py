@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
 from kgroup.admin.models import EMPTY, ChangeStatus, ItemError, ItemResult, Plan
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import begin_waiting, identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import Result, show

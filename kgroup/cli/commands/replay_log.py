@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
+from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import stop_after_s
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.history_spark import SPARK, chosen_engine, show_on_spark
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.history import opened

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.journal import LAST
 from kgroup.admin.models import ChangeStatus
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import (
     Create,
     Share,

@@ -4,9 +4,9 @@ import json
 from typing import Annotated
 
 from kgroup.admin import shell
+from kgroup.cli.declaring import argument
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.schemas import commands, schema_for

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.broker.authentication.settings import is_of_listeners, listeners_apart
 from kgroup.broker.ready_file import ReadyFile
 from kgroup.broker.topics import MAX_PARTITIONS
+from kgroup.cli.declaring import option
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.env.zookeeper import named
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import make
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, SERVED, Release

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import CONSUMER
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.bars import bar
 from kgroup.cli.output.pages import write_page

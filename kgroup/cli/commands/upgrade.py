@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Execute, Yes
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.migration import (
     Interval,
     Patterns,

@@ -7,10 +7,10 @@ from typing import Annotated
 from kgroup.admin import shell
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.conditions import Condition, Waited
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, show

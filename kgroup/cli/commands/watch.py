@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.watching import Change, differences, sight_changes
+from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.webhook import Webhook
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, error_of, json_line, show

@@ -63,8 +63,8 @@ class Env:
     """Whether the command changes the cluster: what it prints begins with which one that is."""
     reached: str | None = None
     """The cluster where an option of the command itself names it, --rest or --zookeeper."""
-    _resolved: "list[Resolved]" = field(default_factory=list, repr=False, compare=False)
-    _target: "list[Target]" = field(default_factory=list, repr=False, compare=False)
+    _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _target: "list[Target]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(

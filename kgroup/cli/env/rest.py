@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN, Resolved
 from kgroup.cli.env.zookeeper import Opened as InZooKeeper
 from kgroup.cli.env.zookeeper import open_groups as in_zookeeper
-from kgroup.cli.frame.declaring import option
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 

@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.declaring import option
 from kgroup.cli.env.config import connection_to
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S
 from kgroup.cli.env.setting_names import Resolved
-from kgroup.cli.frame.declaring import option
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 

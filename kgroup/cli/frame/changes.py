@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.cli.declaring import option
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import Result, print_blocks
 from kgroup.domain import first_of

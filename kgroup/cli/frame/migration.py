@@ -8,11 +8,11 @@ from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.admin.models import EMPTY
 from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.visibility import unseen_offsets
+from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
-from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
 from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import show

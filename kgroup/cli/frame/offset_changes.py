@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import SHARE, ChangeStatus, ItemError
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import begin_waiting, identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
-from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from typer._click.types import IntParamType, IntRange
 from typer.core import TyperGroup
 
+from kgroup.cli.declaring import Parameter
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import Parameter
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 from kgroup.cli.frame.running import run_command
 from kgroup.cli.frame.shared_options import SHARED

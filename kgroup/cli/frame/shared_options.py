@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Collection
 from typing import Annotated
 
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import COLORS, FORMATS
-from kgroup.cli.frame.declaring import option
 
 _WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.frame.declaring import option
 from kgroup.storage.options import StorageOptions
 
 StorageOption = Annotated[
