@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -38,11 +38,13 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
+from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import SESSION_MS, Client
 from tests.own_home import environment
+from tests.receiver import Receiver
 
 TERMS = Terms(patience_s=0.0)
 
@@ -94,6 +96,11 @@ class Service:
         named = (DeleteTopicState(name=name, topic_id=ZERO_UUID),)
         request = DeleteTopicsRequest(topics=named, topic_names=(name,), timeout_ms=9999)
         assert {each.error_code for each in self.client.transport.request(None, request).responses} == {0}
+
+    def grow_topic(self, name: str, count: int) -> None:
+        grown = (CreatePartitionsTopic(name=name, count=count, assignments=None),)
+        request = CreatePartitionsRequest(topics=grown, timeout_ms=9999, validate_only=False)
+        assert {each.error_code for each in self.client.transport.request(None, request).results} == {0}
 
 
 @pytest.fixture
@@ -272,15 +279,30 @@ def test_a_deleted_topic_is_one_incident_and_closes(service: Service) -> None:
 
 
 def test_who_began_a_bad_rebalance_is_named_by_records(service: Service) -> None:
+    service.client.classic_group("web", "orders", {"i-0": [0, 1]})
     service.step()
-    service.client.classic_group("web", "orders", {"i-0": [0]})
+    service.client.classic_group("web", "orders", {"i-0": [0], "i-1": []})
     service.step()
     service.step()
     (opened,) = service.changes
-    assert opened.codes == ("KG104",) and "because i-0 joined" in opened.caused_by
-    assert any(f"{opened.evidence}" and "offset 1: i-0 joined from" in fact for fact in opened.evidence)
+    assert opened.codes == ("KG104",) and "because i-1 joined" in opened.caused_by
+    assert re.search(r"\(__consumer_offsets-\d+ offset \d+\)$", opened.caused_by)
+    assert any("i-1 joined from" in fact for fact in opened.evidence)
     assert opened.run == "kgroup doctor web"
     assert changes_after(service.folder, 0) == [opened] and changes_after(service.folder, 1) == []
+
+
+def test_a_rebalance_that_only_came_before_is_not_its_cause(service: Service) -> None:
+    """Partitions that are added to a topic had no owner before the rebalance either."""
+    service.client.classic_group("pay", "pay", {"p-0": [0]})
+    service.step()
+    service.client.classic_group("pay", "pay", {"p-0": [0], "p-1": []})
+    service.grow_topic("pay", 2)
+    service.step()
+    service.step()
+    (opened,) = service.changes
+    assert opened.codes == ("KG104",) and opened.caused_by == "no record says"
+    assert not any("joined" in fact for fact in opened.evidence)
 
 
 def test_a_broker_that_is_down_is_one_incident(tmp_path: Path) -> None:
@@ -321,37 +343,6 @@ def test_metrics_are_of_the_last_look_and_an_old_one_says_nothing(service: Servi
     assert "last look was 31 s ago" in (served.unhealthy() or "")
     assert not any(name.startswith(("kgroup_group", "kgroup_partition")) for name in names)
     assert "kgroup_record_last_look_timestamp_seconds" in names
-
-
-class Receiver:
-    """A web address that takes posts, or refuses them while `closed`."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[str, Any]] = []
-        self.refused = 0
-        self.closed = False
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if outer.closed:
-                    outer.refused += 1
-                else:
-                    outer.taken.append((self.headers["webhook-id"], json.loads(body)))
-                self.send_response(503 if outer.closed else 204)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None: ...
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class Process:

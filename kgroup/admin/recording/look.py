@@ -24,6 +24,7 @@ from kgroup.admin.recording.lines import (
 from kgroup.admin.refusals import item_error
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.history.fold.explain import CAUSES
 
 Find = Callable[[ClusterView], tuple[Sequence[str], Sequence[ItemError]]]
 """The selected groups now, and why there may be more of them."""
@@ -43,8 +44,8 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one look showed. `errors` are the groups that could not be described, `unseen` why there may be
-    more, and `hidden` those that were there before. `starts` are where the logs begin; `failed` is why
-    nothing was seen at all.
+    more, and `hidden` those that were there before. `starts` are where the logs begin, `rebalanced` are the
+    offsets of the groups' last rebalances; `failed` is why nothing was seen at all.
     """
 
     at_ms: int
@@ -55,6 +56,7 @@ class Look:
     hidden: tuple[str, ...] = ()
     lags: Mapping[str, GroupLag] = field(default_factory=dict)
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    rebalanced: Mapping[str, int] = field(default_factory=dict)
     brokers: tuple[Node, ...] = ()
     failed: ItemError | None = None
 
@@ -90,8 +92,14 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         tuple(unseen),
         lags=lags,
         starts=starts,
+        rebalanced={name: rebalanced(each) for name, each in facts.items()},
         brokers=brokers,
     )
+
+
+def rebalanced(facts: Facts) -> int:
+    """Return the offset of the record of a group's last rebalance; -1 if none is known."""
+    return max((e.offset for e in facts.history or () if e.kind in CAUSES["rebalance"]), default=-1)
 
 
 def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:

@@ -137,7 +137,8 @@ class Recorder:
         now = look(self._cluster, self._find, self._terms, self._past)
         now = after(self._looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
-        incidents, changes = self._incidents.after(now, bad_of(now, self._brokers, self._severity))
+        bad = bad_of(now, self._brokers, self._severity, self._looked)
+        incidents, changes = self._incidents.after(now, bad)
         try:
             self._store(self._lines(now, changes), full=True)
         except StorageError as error:
