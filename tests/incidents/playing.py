@@ -146,7 +146,9 @@ def _recorded(scene: Scene, truth: Recorded | None, recording: Recording, ended:
         if truth is None or len(opened) > 1:
             return Mark(WRONG, f"{len(opened)} incidents: {told}") if opened else Mark(RIGHT)
         for each in last.values():
-            if not (re.search(truth.key, each.key) and re.search(truth.code, " ".join(each.codes))):
+            # Of a transaction that ended the group's finding may be left for a moment.
+            named = any(re.search(truth.key, change.key) for change in mine)
+            if not (named and re.search(truth.code, " ".join(each.codes))):
                 return Mark(WRONG, f"another incident: {told}")
             if not re.search(truth.caused_by, each.caused_by):
                 return Mark(WRONG, f"caused by something else: {told}")

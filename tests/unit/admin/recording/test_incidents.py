@@ -161,7 +161,7 @@ def test_bodies_name_the_incident_and_quote_what_it_names() -> None:
     slack, alerts, own = (FORMATS[name](incident) for name in ("slack", "alertmanager", "json"))
     assert isinstance(slack, dict) and "<" not in slack["text"] and "&lt;!channel&gt;&amp;" in slack["text"]
     assert isinstance(alerts, list) and alerts[0]["labels"]["incident"] == incident.id
-    closed = FORMATS["alertmanager"](replace(incident, event="closed", at_ms=500))
+    closed = FORMATS["alertmanager"](replace(incident, event="closed", at_ms=500, key="host h"))
     assert isinstance(closed, list) and closed[0]["labels"] == alerts[0]["labels"]
     assert closed[0]["endsAt"] == "1970-01-01T00:00:00.500Z" < alerts[0]["endsAt"]
     assert isinstance(own, dict) and own["event"] == "incident_opened" and own["run"] == "kgroup doctor"
