@@ -201,7 +201,8 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     first, second = files_of(service.folder)
     first.unlink()
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
-    assert {type(line).__name__ for line in read(second)} == {"Began", "Judged", "Members", "Ends", "Looked"}
+    kinds = {type(line).__name__ for line in read(second)}
+    assert kinds == {"Began", "Judged", "Members", "Ends", "World", "Looked"}
 
 
 def test_the_segments_are_those_of_a_capture(service: Service, kgroup: Kgroup) -> None:
@@ -276,6 +277,25 @@ def test_a_deleted_topic_is_one_incident_and_closes(service: Service) -> None:
     for _ in range(3):
         service.step()
     assert [each.event for each in service.changes if each.key == "topic pay"] == ["opened", "closed"]
+
+
+def test_blame_says_then_what_it_said_live_of_a_topic_that_was_deleted(
+    service: Service, kgroup: Kgroup
+) -> None:
+    """Whether a topic exists stands in no record: the recorder saw it."""
+    service.client.commit("batch", "pay", {0: 0})
+    before = service.step()
+    service.drop_topic("pay")
+    after = service.step()
+    live = kgroup("blame", "batch", "-b", service.client.bootstrap, "-o", "json").document["data"]
+    (deletion,) = live["groups"][0]["blames"]
+    assert "topic pay was deleted: it no longer exists" in deletion["event"]["cause"]
+    for until, known in ((after, True), (before + 5_000, False), (None, True)):
+        span = () if until is None else ("--until", str(until))
+        ran = kgroup("blame", "batch", *span, "--files", str(service.folder), "-o", "json")
+        blames = [each for group in ran.document["data"]["groups"] for each in group["blames"]]
+        assert (blames == [deletion]) == known
+        assert known or "no longer exists" not in ran.out
 
 
 def test_who_began_a_bad_rebalance_is_named_by_records(service: Service) -> None:

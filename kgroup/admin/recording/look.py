@@ -11,6 +11,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
 from kgroup.admin.read.lag_report import GroupLag, in_time
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.lines import (
     Ends,
@@ -20,11 +21,13 @@ from kgroup.admin.recording.lines import (
     Members,
     NotJudged,
     Person,
+    World,
 )
 from kgroup.admin.refusals import item_error
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.history.fold.explain import CAUSES
+from kgroup.history.fold.removals import Today
 
 Find = Callable[[ClusterView], tuple[Sequence[str], Sequence[ItemError]]]
 """The selected groups now, and why there may be more of them."""
@@ -45,7 +48,7 @@ class Terms:
 class Look:
     """What one look showed. `errors` are the groups that could not be described, `unseen` why there may be
     more, and `hidden` those that were there before. `starts` are where the logs begin, `rebalanced` are the
-    offsets of the groups' last rebalances; `failed` is why nothing was seen at all.
+    offsets of the groups' last rebalances; `failed` is why nothing was seen at all. `world` has the topics.
     """
 
     at_ms: int
@@ -58,6 +61,7 @@ class Look:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     rebalanced: Mapping[str, int] = field(default_factory=dict)
     brokers: tuple[Node, ...] = ()
+    world: Today = field(default_factory=Today)
     failed: ItemError | None = None
 
 
@@ -94,6 +98,7 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         starts=starts,
         rebalanced={name: rebalanced(each) for name, each in facts.items()},
         brokers=brokers,
+        world=today(cluster, brokers[0].id if brokers else None),
     )
 
 
@@ -134,6 +139,7 @@ class Known:
         self._groups: dict[str, Judged | NotJudged] = {}
         self._members: dict[str, tuple[Person, ...] | None] = {}
         self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        self._world: World | None = None
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
         """Return the lines of a look, the one that ends it last."""
@@ -150,6 +156,11 @@ class Known:
                 self._members[name] = people
                 lines.append(Members(now.at_ms, name, people))
         lines += self._of_logs(now)
+        topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
+        world = World(0, topics, now.world.retention_ms)
+        if world != self._world:
+            self._world = world
+            lines.append(replace(world, at_ms=now.at_ms))
         return [*lines, Looked(now.at_ms, terms.interval_ms, False, now.unseen, unread)]
 
     def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:

@@ -385,7 +385,7 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _report_removed(self, step: GroupStep, removed: Removed) -> None:
-        proven, cause = self.today.cause_of_removal(removed, step.age)
+        proven, cause = self.today.cause_of_removal(removed, step.age, step.timestamp_ms)
         places = step.removed
         step.report(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
