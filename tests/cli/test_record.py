@@ -481,6 +481,29 @@ def test_wrong_usage_says_what_would_be_right(
     assert (ran.code, told in ran.err) == (ExitCode.USAGE, True), ran.err
 
 
+@pytest.mark.parametrize(
+    ("text", "more", "told"),
+    [
+        ("keep: 3\n", (), "--keep: '3' has no unit"),
+        ("keep: 3\nmax-size: much\n", ("--keep", "3d"), "'much' is not a size"),
+        ("incidents: info\ngroup: [a, b]\n", (), "error or warn"),
+        ("metrics-limit: 0\n", (), "--metrics-limit"),
+        ("kep: 3d\n", (), "has 'kep', which is none of group, every,"),
+        ("keep: [3d]\n", (), "keep in FILE is not one text or number"),
+        ("group: a\n", (), "group in FILE is not a list of texts"),
+        ("- keep\n", (), "FILE is not a mapping of options"),
+        ("keep: {\n", (), "FILE"),
+    ],
+)
+def test_options_come_from_a_file_and_first_from_the_command_line(
+    text: str, more: tuple[str, ...], told: str, kgroup: Kgroup, tmp_path: Path
+) -> None:
+    file = tmp_path / "record.yaml"
+    file.write_text(text, encoding="utf-8")
+    ran = kgroup("record", str(tmp_path / "r"), "-b", "127.0.0.1:1", "--config", str(file), *more)
+    assert ran.code == ExitCode.USAGE and told in ran.err.replace(str(file), "FILE"), ran.err
+
+
 def test_of_a_moment_one_recording_is_asked(kgroup: Kgroup, tmp_path: Path) -> None:
     assert "is no folder of this machine" in kgroup("doctor", "g", "--at", "1h", "--files", "s3://b/r").err
     assert "add --files DIR" in kgroup("doctor", "g", "--at", "1h").err

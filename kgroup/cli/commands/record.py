@@ -16,6 +16,7 @@ from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
+from kgroup.cli.frame.option_file import config_option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
 from kgroup.cli.output.result import Result, show
@@ -51,6 +52,7 @@ SETTLED = "notified"
             "and post incidents",
         ),
         ("kgroup record ./recording --metrics 9405", "and serve 127.0.0.1:9405/metrics and /healthz"),
+        ("kgroup record ./recording --config record.yaml", "with options from a file"),
     ),
     has_json=False,
 )
@@ -80,6 +82,7 @@ def command(
     metrics: Annotated[
         str | None, option("--metrics [HOST:]PORT", "Serve /metrics and /healthz; loopback by default.")
     ] = None,
+    config: Annotated[Path | None, config_option()] = None,
     metrics_limit: Annotated[
         int, option("--metrics-limit N", "Series of groups and partitions at most.", min=1)
     ] = 10_000,
