@@ -147,6 +147,21 @@ def test_at_ten_moments_it_says_what_doctor_said(service: Service, kgroup: Kgrou
     jsonschema.validate(ran.document, schema_for("doctor"))
 
 
+def test_commits_over_several_looks_are_judged_as_doctor_judges_them(tmp_path: Path) -> None:
+    """A tool that commits for longer than ten seconds: each look reads some of it, doctor reads it at once."""
+    with Cluster({"orders": 2}) as cluster:
+        service = Service(cluster.bootstrap, tmp_path)
+        for _ in range(4):
+            cluster.advance("10s")
+            service.client.commit("tool", "orders", {0: 0, 1: 0})
+            service.step()
+        live = service.live()["tool"]
+        assert "KG120" in {finding["code"] for finding in live["findings"]}
+        judged = service.lines(Judged)[-1]
+        assert json.loads(json.dumps(document_of(judged.checkup))) == live
+        service.client.close()
+
+
 def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup) -> None:
     service.client.classic_group("web", "orders", {"i-0": [0, 1]})
     first = service.step()
