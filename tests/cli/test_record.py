@@ -148,7 +148,7 @@ def test_at_ten_moments_it_says_what_doctor_said(service: Service, kgroup: Kgrou
 
 
 def test_commits_over_several_looks_are_judged_as_doctor_judges_them(tmp_path: Path) -> None:
-    """A tool that commits for longer than ten seconds: each look reads some of it, doctor reads it at once."""
+    """A tool that commits for longer than ten seconds: a look reads some of it, doctor all at once."""
     with Cluster({"orders": 2}) as cluster:
         service = Service(cluster.bootstrap, tmp_path)
         for _ in range(4):
@@ -378,6 +378,26 @@ def test_metrics_are_of_the_last_look_and_an_old_one_says_nothing(service: Servi
     assert "last look was 31 s ago" in (served.unhealthy() or "")
     assert not any(name.startswith(("kgroup_group", "kgroup_partition")) for name in names)
     assert "kgroup_record_last_look_timestamp_seconds" in names
+
+
+def test_rebalances_are_unknown_and_not_none_without_the_history(service: Service) -> None:
+    terms = Terms(patience_s=0.0, left_out=("history",))
+    service.client.classic_group("web", "orders", {"i-0": [0, 1]})
+    service.recorder = Recorder(service.view, service.folder, service.found, terms, Limits())
+    service.step()
+    served = Metrics(lambda: service.recorder.state, 1000, clock=lambda: service.now_ms)
+    names = {name for name, _, _ in served.samples() if _known(served, name)}
+    assert "kgroup_group_verdict" in names and "kgroup_group_rebalances_total" not in names
+    service.begin()
+    service.step()
+    assert _known(served, "kgroup_group_rebalances_total") == [0]
+    service.client.classic_group("web", "orders", {"i-0": [0], "i-1": [1]})
+    service.step()
+    assert _known(served, "kgroup_group_rebalances_total")[0] > 0
+
+
+def _known(served: Metrics, name: str) -> list[float]:
+    return [value for each, _, value in served.samples() if each == name and value is not None]
 
 
 class Process:

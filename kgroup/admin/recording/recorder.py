@@ -247,7 +247,9 @@ class Recorder:
     def _count(self, now: Look) -> None:
         """Count the rebalances that were completed since the look before."""
         for name, facts in now.facts.items():
-            done = [e.offset for e in facts.history or () if e.kind is Kind.REBALANCE_COMPLETED]
+            if facts.history is None:
+                continue  # unknown: no count begins, and none goes on
+            done = [e.offset for e in facts.history if e.kind is Kind.REBALANCE_COMPLETED]
             count, newest = self._rebalances.get(name, (0, max(done, default=-1)))
             count += sum(offset > newest for offset in done)
             self._rebalances[name] = count, max([newest, *done])
