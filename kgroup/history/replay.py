@@ -288,6 +288,7 @@ def items_of(
         if decoder.stopped:
             break
     yield from decoder.flush()
+    decoder.rest()
 
 
 def coverage_of(
