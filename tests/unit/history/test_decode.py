@@ -187,8 +187,8 @@ def test_a_gap_between_and_inside_batches_is_counted() -> None:
 
 def test_one_that_rests_keeps_nothing_of_what_it_read_and_goes_on() -> None:
     """A recorder's fifty decoders held eight megabytes each."""
-    entries: list[tuple[Any, ...]] = [("pay", "orders", 0, 7, 3, ""), ("pay", "orders", 1, 8, 3, "")]
-    first, second = batch(0, made(entries)), batch(2, made(entries[:1]))
+    entries: list[tuple[Any, ...]] = [("pay", "orders", 0, offset, 3, "") for offset in (7, 8, 9)]
+    first, second = batch(0, made(entries[:2])), batch(2, made(entries[2:]))
     held = sys.getrefcount(first)
     decoder = Decoder()
 
@@ -196,7 +196,7 @@ def test_one_that_rests_keeps_nothing_of_what_it_read_and_goes_on() -> None:
         found = [*decoder.feed(data, Scanner("log").headers(data, True)), *decoder.flush()]
         return [(p.place.partition, p.commits) for run in found for p in run.parts]  # type: ignore[union-attr]
 
-    assert read(first) == [(0, 1), (1, 1)]
+    assert read(first) == [(0, 2)]
     decoder.rest()
     assert sys.getrefcount(first) == held
     assert read(second) == [(0, 1)]
