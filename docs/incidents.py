@@ -15,7 +15,8 @@ record and no answer of a broker shows it, and the command says so. *cause*: `do
 command that it proposes, name the cause. *next*: the step that doctor proposes was carried out, worked and
 harmed nothing. *record*: `kgroup record` opened one incident with its cause, or "no record says", and closed
 it; or none, where there is none. Of two marks the first is Kafka's; · is not played.
-`tests/incidents/known.py` gives the reason of each cell that is not right, and fails once it is. Incidents with every cell right are not listed.
+`tests/incidents/known.py` gives the reason of each cell that is not right, and fails once it is.
+Incidents with every cell right are not listed.
 
 """
 MARKS = {"right": "✓", "not played": "·"}

@@ -52,7 +52,6 @@ SETTLED = "notified"
             "and post incidents",
         ),
         ("kgroup record ./recording --metrics 9405", "and serve 127.0.0.1:9405/metrics and /healthz"),
-        ("kgroup record ./recording --config record.yaml", "with options from a file"),
     ),
     has_json=False,
 )
