@@ -13,8 +13,10 @@ and on kgroup's broker; `make incidents FULL=record` asks every command about it
 ✓ is right. *missing*: the answer omits what it must say. *wrong*: it says what is not so. *cannot*: no
 record and no answer of a broker shows it, and the command says so. *cause*: `doctor`, and after it one
 command that it proposes, name the cause. *next*: the step that doctor proposes was carried out, worked and
-harmed nothing. Of two marks the first is Kafka's; · is not played. `tests/incidents/known.py` gives the
-reason of each cell that is not right, and fails once it is. Incidents with every cell right are not listed.
+harmed nothing. *record*: `kgroup record` opened one incident with its cause, or "no record says", and closed
+it; or none, where there is none. Of two marks the first is Kafka's; · is not played.
+`tests/incidents/known.py` gives the reason of each cell that is not right, and fails once it is.
+Incidents with every cell right are not listed.
 
 """
 MARKS = {"right": "✓", "not played": "·"}

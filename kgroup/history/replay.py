@@ -234,11 +234,16 @@ class Reader:
         return coverage_of(self.log.partition, self.log.source, self.seen, self.log.bad, self.log.failure)
 
     def advance(
-        self, upto: int | None = None, progress: Progress | None = None, workers: Workers | None = None
+        self,
+        upto: int | None = None,
+        progress: Progress | None = None,
+        workers: Workers | None = None,
+        *,
+        spans: bool = True,
     ) -> list[Event]:
         """Return the new events since the last call, complete as far as the log goes, or up to an offset.
 
-        `workers`, if given, have decoded the log, all of it.
+        `workers`, if given, have decoded the log, all of it. Without `spans` commits stay open in the fold.
         """
         if workers is None:
             items = items_of(self.log, self.decoder, upto, progress)
@@ -251,7 +256,7 @@ class Reader:
             events += self.fold.apply(item)
             if not self.decoder.runs and isinstance(item, CommitRun):
                 events += self.fold.settle()
-        return events + self.fold.settle()
+        return events + self.fold.settle(spans=spans)
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
@@ -283,6 +288,7 @@ def items_of(
         if decoder.stopped:
             break
     yield from decoder.flush()
+    decoder.rest()
 
 
 def coverage_of(

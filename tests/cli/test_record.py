@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -38,11 +38,13 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
+from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import SESSION_MS, Client
 from tests.own_home import environment
+from tests.receiver import Receiver
 
 TERMS = Terms(patience_s=0.0)
 
@@ -95,6 +97,11 @@ class Service:
         request = DeleteTopicsRequest(topics=named, topic_names=(name,), timeout_ms=9999)
         assert {each.error_code for each in self.client.transport.request(None, request).responses} == {0}
 
+    def grow_topic(self, name: str, count: int) -> None:
+        grown = (CreatePartitionsTopic(name=name, count=count, assignments=None),)
+        request = CreatePartitionsRequest(topics=grown, timeout_ms=9999, validate_only=False)
+        assert {each.error_code for each in self.client.transport.request(None, request).results} == {0}
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
@@ -138,6 +145,21 @@ def test_at_ten_moments_it_says_what_doctor_said(service: Service, kgroup: Kgrou
             assert {each["group_id"]: each for each in data["groups"]} == live
             assert (data["recorded"]["seen_ms"], data["recorded"]["interval_ms"]) == (at_ms, 10_000)
     jsonschema.validate(ran.document, schema_for("doctor"))
+
+
+def test_commits_over_several_looks_are_judged_as_doctor_judges_them(tmp_path: Path) -> None:
+    """A tool that commits for longer than ten seconds: a look reads some of it, doctor all at once."""
+    with Cluster({"orders": 2}) as cluster:
+        service = Service(cluster.bootstrap, tmp_path)
+        for _ in range(4):
+            cluster.advance("10s")
+            service.client.commit("tool", "orders", {0: 0, 1: 0})
+            service.step()
+        live = service.live()["tool"]
+        assert "KG120" in {finding["code"] for finding in live["findings"]}
+        judged = service.lines(Judged)[-1]
+        assert json.loads(json.dumps(document_of(judged.checkup))) == live
+        service.client.close()
 
 
 def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup) -> None:
@@ -194,7 +216,8 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     first, second = files_of(service.folder)
     first.unlink()
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
-    assert {type(line).__name__ for line in read(second)} == {"Began", "Judged", "Members", "Ends", "Looked"}
+    kinds = {type(line).__name__ for line in read(second)}
+    assert kinds == {"Began", "Judged", "Members", "Ends", "World", "Looked"}
 
 
 def test_the_segments_are_those_of_a_capture(service: Service, kgroup: Kgroup) -> None:
@@ -271,16 +294,50 @@ def test_a_deleted_topic_is_one_incident_and_closes(service: Service) -> None:
     assert [each.event for each in service.changes if each.key == "topic pay"] == ["opened", "closed"]
 
 
+def test_blame_says_then_what_it_said_live_of_a_topic_that_was_deleted(
+    service: Service, kgroup: Kgroup
+) -> None:
+    """Whether a topic exists stands in no record: the recorder saw it."""
+    service.client.commit("batch", "pay", {0: 0})
+    before = service.step()
+    service.drop_topic("pay")
+    after = service.step()
+    live = kgroup("blame", "batch", "-b", service.client.bootstrap, "-o", "json").document["data"]
+    (deletion,) = live["groups"][0]["blames"]
+    assert "topic pay was deleted: it no longer exists" in deletion["event"]["cause"]
+    for until, known in ((after, True), (before + 5_000, False), (None, True)):
+        span = () if until is None else ("--until", str(until))
+        ran = kgroup("blame", "batch", *span, "--files", str(service.folder), "-o", "json")
+        blames = [each for group in ran.document["data"]["groups"] for each in group["blames"]]
+        assert (blames == [deletion]) == known
+        assert known or "no longer exists" not in ran.out
+
+
 def test_who_began_a_bad_rebalance_is_named_by_records(service: Service) -> None:
+    service.client.classic_group("web", "orders", {"i-0": [0, 1]})
     service.step()
-    service.client.classic_group("web", "orders", {"i-0": [0]})
+    service.client.classic_group("web", "orders", {"i-0": [0], "i-1": []})
     service.step()
     service.step()
     (opened,) = service.changes
-    assert opened.codes == ("KG104",) and "because i-0 joined" in opened.caused_by
-    assert any(f"{opened.evidence}" and "offset 1: i-0 joined from" in fact for fact in opened.evidence)
+    assert opened.codes == ("KG104",) and "because i-1 joined" in opened.caused_by
+    assert re.search(r"\(__consumer_offsets-\d+ offset \d+\)$", opened.caused_by)
+    assert any("i-1 joined from" in fact for fact in opened.evidence)
     assert opened.run == "kgroup doctor web"
     assert changes_after(service.folder, 0) == [opened] and changes_after(service.folder, 1) == []
+
+
+def test_a_rebalance_that_only_came_before_is_not_its_cause(service: Service) -> None:
+    """Partitions that are added to a topic had no owner before the rebalance either."""
+    service.client.classic_group("pay", "pay", {"p-0": [0]})
+    service.step()
+    service.client.classic_group("pay", "pay", {"p-0": [0], "p-1": []})
+    service.grow_topic("pay", 2)
+    service.step()
+    service.step()
+    (opened,) = service.changes
+    assert opened.codes == ("KG104",) and opened.caused_by == "no record says"
+    assert not any("joined" in fact for fact in opened.evidence)
 
 
 def test_a_broker_that_is_down_is_one_incident(tmp_path: Path) -> None:
@@ -323,35 +380,24 @@ def test_metrics_are_of_the_last_look_and_an_old_one_says_nothing(service: Servi
     assert "kgroup_record_last_look_timestamp_seconds" in names
 
 
-class Receiver:
-    """A web address that takes posts, or refuses them while `closed`."""
+def test_rebalances_are_unknown_and_not_none_without_the_history(service: Service) -> None:
+    terms = Terms(patience_s=0.0, left_out=("history",))
+    service.client.classic_group("web", "orders", {"i-0": [0, 1]})
+    service.recorder = Recorder(service.view, service.folder, service.found, terms, Limits())
+    service.step()
+    served = Metrics(lambda: service.recorder.state, 1000, clock=lambda: service.now_ms)
+    names = {name for name, _, _ in served.samples() if _known(served, name)}
+    assert "kgroup_group_verdict" in names and "kgroup_group_rebalances_total" not in names
+    service.begin()
+    service.step()
+    assert _known(served, "kgroup_group_rebalances_total") == [0]
+    service.client.classic_group("web", "orders", {"i-0": [0], "i-1": [1]})
+    service.step()
+    assert _known(served, "kgroup_group_rebalances_total")[0] > 0
 
-    def __init__(self) -> None:
-        self.taken: list[tuple[str, Any]] = []
-        self.refused = 0
-        self.closed = False
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if outer.closed:
-                    outer.refused += 1
-                else:
-                    outer.taken.append((self.headers["webhook-id"], json.loads(body)))
-                self.send_response(503 if outer.closed else 204)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None: ...
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+def _known(served: Metrics, name: str) -> list[float]:
+    return [value for each, _, value in served.samples() if each == name and value is not None]
 
 
 class Process:
@@ -468,6 +514,29 @@ def test_wrong_usage_says_what_would_be_right(
 ) -> None:
     ran = kgroup("record", str(tmp_path / "r"), "-b", "127.0.0.1:1", *argv)
     assert (ran.code, told in ran.err) == (ExitCode.USAGE, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "told"),
+    [
+        ("keep: 3\n", (), "--keep: '3' has no unit"),
+        ("keep: 3\nmax-size: much\n", ("--keep", "3d"), "'much' is not a size"),
+        ("incidents: info\ngroup: [a, b]\n", (), "error or warn"),
+        ("metrics-limit: 0\n", (), "--metrics-limit"),
+        ("kep: 3d\n", (), "has 'kep', which is none of group, every,"),
+        ("keep: [3d]\n", (), "keep in FILE is not one text or number"),
+        ("group: a\n", (), "group in FILE is not a list of texts"),
+        ("- keep\n", (), "FILE is not a mapping of options"),
+        ("keep: {\n", (), "FILE"),
+    ],
+)
+def test_options_come_from_a_file_and_first_from_the_command_line(
+    text: str, more: tuple[str, ...], told: str, kgroup: Kgroup, tmp_path: Path
+) -> None:
+    file = tmp_path / "record.yaml"
+    file.write_text(text, encoding="utf-8")
+    ran = kgroup("record", str(tmp_path / "r"), "-b", "127.0.0.1:1", "--config", str(file), *more)
+    assert ran.code == ExitCode.USAGE and told in ran.err.replace(str(file), "FILE"), ran.err
 
 
 def test_of_a_moment_one_recording_is_asked(kgroup: Kgroup, tmp_path: Path) -> None:

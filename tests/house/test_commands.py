@@ -28,7 +28,7 @@ def test_generated_files_are_those_in_the_repository():
         assert (ROOT / name).read_text(encoding="utf-8") == text, name
     folders = ("man", "completions")
     there = {f"{folder}/{p.name}" for folder in folders for p in (ROOT / folder).iterdir()}
-    assert there | {"llms.txt"} == set(wanted)
+    assert there | {"llms.txt", "examples/record/config.schema.json"} == set(wanted)
 
 
 @each_command

@@ -7,7 +7,7 @@ from tests.interop.streams_incident import Application
 
 from .playing import incident
 from .scene import Scene
-from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding
+from .truth import HEALTHY, Next, Recorded, Says, Truth, at, blamed, event, finding
 
 
 def _three_instances(scene: Scene, protocol: str) -> None:
@@ -47,6 +47,7 @@ def streams_scaled_and_killed_classic(scene: Scene) -> Truth:
         blame=Says((blamed("rebalance", "s1|hand-over.*s1"),)),
         replay_log=Says((event("member-left-or-expired", detail__cause="s1"),)),
         cause="s1-StreamThread[^;]*(left or expired|is gone)",
+        record=Recorded(r"^group app\d\d$", "KG310|KG112", passes=True),
     )
 
 
@@ -107,4 +108,5 @@ def connect_worker_killed(scene: Scene) -> Truth:
         next=Next(
             "start the workers again", lambda _: workers.shares(names), by_hand=lambda _: workers.start("w1")
         ),
+        record=Recorded(r"^group connect-app\d\d-sink\d$", "KG112|KG310", passes=True),
     )

@@ -10,7 +10,7 @@ from tests.interop.coordinating import coordinates
 
 from .playing import incident
 from .scene import LONG_MS, Scene
-from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import HEALTHY, Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 FIVE_MINUTES = 300
 UNREACHABLE = "UNREACHABLE|not reachable|unreachable|no broker answer"
@@ -50,6 +50,7 @@ def broker_restarted_while_waiting(scene: Scene) -> Truth:
             ("describe", Says(code=0, answer=watched)),
             *(("describe", Says((), (UNREACHABLE,), code=7, answer=each)) for each in limited),
         ),
+        record=Recorded("^brokers$", "", passes=True),
     )
 
 
@@ -101,6 +102,7 @@ def clock_of_the_operator(scene: Scene) -> Truth:
                 ),
             ),
         ),
+        record=Recorded(r"^transaction app\d\d-tx$", "KG309", passes=True),
     )
 
 
@@ -188,4 +190,5 @@ def rights_taken_away(scene: Scene) -> Truth:
         cause='safe-a[^"]*has committed nothing',
         next=Next("look at that process and its log", reads_on, by_hand=lambda _: scene.allow("bob", topic)),
         also=(("lag", Says((), (at("groups", total_lag="^0$"),), code=6, answer=asked_by_bob)),),
+        record=Recorded(r"^group app\d\d$", "KG310", passes=True),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -11,19 +12,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgroup.admin.recording.lines import CLOSED
 from tests.interop.coordinating import coordinates
 from tests.interop.kafka import AUTHORIZED, SHARED, RealKafka
 from tests.interop.kgroup_server import KgroupServer
+from tests.interop.recording import Recording
 from tests.interop.security.servers import LockedKafka, LockedKgroup
 from tests.interop.server import Server
 from tests.interop.streams_incident import STREAMS_BROKER
 from tests.ran import Ran
 
 from .scene import Scene
-from .truth import COMMANDS, MISSING, NONE, RIGHT, WRONG, Mark, Next, Truth, at, marked
+from .truth import COMMANDS, MISSING, NONE, RIGHT, WRONG, Mark, Next, Recorded, Truth, at, marked
 
 KINDS = ("kafka", "kgroup")
 AT_ONCE = int(os.environ.get("KGROUP_INCIDENTS_AT_ONCE", "5"))
+LOOKS = 3
+"""The looks after which an incident is opened or closed: two show it, and one before may show half of it."""
 COMMON = {
     "group.consumer.session.timeout.ms": "5000",
     "group.consumer.assignment.interval.ms": "0",
@@ -90,8 +95,8 @@ class Played:
     answers: dict[str, Ran]
 
 
-def play(incident: Incident, server: Server, folder: Path) -> Played:
-    """Bring the incident about, ask, mark, take the next step and see what it does."""
+def play(incident: Incident, server: Server, folder: Path, recording: Recording) -> Played:
+    """Bring the incident about, ask, mark, take the next step and see what it does; a recorder looks on."""
     # A name that none of the words of a truth is part of.
     name = f"app{list(INCIDENTS).index(incident.name):02}"
     with Scene(server, name, folder / incident.name) as scene:
@@ -104,7 +109,14 @@ def play(incident: Incident, server: Server, folder: Path) -> Played:
                 if marks[cell].verdict in (WRONG, MISSING):
                     break
         marks["cause"] = _cause(scene, truth.cause, answers["doctor"])
+        recording.looks(LOOKS)
+        before = _recorded(scene, truth.record, recording)
         marks["next"] = _next(scene, truth.next, answers["doctor"])
+        recording.looks(LOOKS)
+        ended = truth.next is not None and marks["next"].verdict == RIGHT
+        marks["record"] = (
+            before if before.verdict == WRONG else _recorded(scene, truth.record, recording, ended)
+        )
     return Played(truth, marks, answers)
 
 
@@ -122,6 +134,31 @@ def _cause(scene: Scene, cause: str | None, doctor: Ran) -> Mark:
         return Mark(RIGHT)
     after = f", nor {', '.join(tried)}" if tried else " and proposes no command"
     return Mark(MISSING, f"doctor does not name {cause}{after}")
+
+
+def _recorded(scene: Scene, truth: Recorded | None, recording: Recording, ended: bool = False) -> Mark:
+    """Whether the recorder has opened the one incident that there is, and closed it if that has `ended`."""
+
+    def mark() -> Mark:
+        mine = [each for each in recording.changes() if any(scene.name in group for group in each.groups)]
+        told = "; ".join(f"{each.event} {each.key}: {each.title}, {each.caused_by}" for each in mine)
+        opened, last = {each.id for each in mine}, {each.id: each for each in mine}
+        if truth is None or len(opened) > 1:
+            return Mark(WRONG, f"{len(opened)} incidents: {told}") if opened else Mark(RIGHT)
+        for each in last.values():
+            # Of a transaction that ended the group's finding may be left for a moment.
+            named = any(re.search(truth.key, change.key) for change in mine)
+            if not (named and re.search(truth.code, " ".join(each.codes))):
+                return Mark(WRONG, f"another incident: {told}")
+            if not re.search(truth.caused_by, each.caused_by):
+                return Mark(WRONG, f"caused by something else: {told}")
+            if ended and truth.closes and each.event != CLOSED:
+                return Mark(MISSING, f"it does not end: {told}")
+        return Mark(RIGHT) if opened or truth.passes else Mark(MISSING, "no incident was opened")
+
+    with contextlib.suppress(AssertionError):
+        scene.until(lambda: mark().verdict != MISSING, "the incident is recorded")
+    return mark()
 
 
 def _hints(doctor: Ran) -> str:
@@ -186,12 +223,16 @@ class Theatre:
     def _on(self, broker: str, chosen: list[Incident], futures: dict[str, Future[Played]]) -> None:
         base = self.folder / broker
         base.mkdir()
-        with self._server(broker, base) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+        with (
+            self._server(broker, base) as server,
+            Recording(server, base / "recording", base, interval="2s") as recording,
+            ThreadPoolExecutor(AT_ONCE) as pool,
+        ):
             coordinates(server)
 
             def one(incident: Incident) -> None:
                 try:
-                    futures[incident.name].set_result(play(incident, server, self.folder))
+                    futures[incident.name].set_result(play(incident, server, self.folder, recording))
                 except BaseException as failed:
                     futures[incident.name].set_exception(failed)
 

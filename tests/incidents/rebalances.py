@@ -6,7 +6,7 @@ import signal
 
 from .playing import incident
 from .scene import FIVE_MINUTES, LONG_MS, Reader, Scene
-from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import HEALTHY, Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 
 @incident(23)
@@ -161,6 +161,7 @@ def member_does_not_come_back_in_a_join(scene: Scene) -> Truth:
         replay_log=Says((event("rebalance-completed"),)),
         cause='waits for [^"]*web-a',
         next=Next(r"kgroup remove-members \S+ --member-id web-a\S+", goes_on),
+        record=Recorded(r"^group app\d\d$", "KG112"),
     )
 
 
@@ -198,6 +199,7 @@ def never_acknowledges_a_revocation(scene: Scene) -> Truth:
         replay_log=Says((event("member-revoking", detail="web-a"),)),
         cause='web-a[^"]*(has to give up|has not)',
         next=Next("web-a|its process", goes_on, by_hand=lambda _: hung.kill()),
+        record=Recorded(r"^group app\d\d$", "KG310|KG112", "web-b.* joined|^no record says$", passes=True),
     )
 
 
@@ -294,4 +296,5 @@ def one_slow_of_a_hundred(scene: Scene) -> Truth:
         replay_log=Says((event("member-joined", detail="bulk-slow"),)),
         cause="bulk-slow",
         next=Next("bulk-slow|its process", lambda _: None, by_hand=lambda _: slow.kill()),
+        record=Recorded(r"^group app\d\d$", "KG310", closes=False),
     )

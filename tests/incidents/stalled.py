@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .playing import incident
 from .scene import Scene
-from .truth import Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 
 @incident(5, sample=("kgroup",))
@@ -43,6 +43,7 @@ def reader_stalled(scene: Scene) -> Truth:
         replay_log=Says((event("committed"),), (event("member-left-or-expired"),)),
         cause='ship-b[^"]*(nothing|no commit|stands? still|stalled|stopped|not committed)',
         next=Next("ship-b|its process", lambda _: scene.until_read(topic, ends), by_hand=restart),
+        record=Recorded(r"^group app\d\d$", "KG310"),
     )
 
 
@@ -138,4 +139,5 @@ def poison_record(scene: Scene) -> Truth:
             lambda _: scene.until_read(topic, ends),
             by_hand=lambda _: reader.commit({(topic, 2): ends[2]}),
         ),
+        record=Recorded(r"^group app\d\d$", "KG310"),
     )

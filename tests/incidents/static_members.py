@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .playing import KINDS, incident
 from .scene import FIVE_MINUTES, LONG_MS, Scene
-from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import HEALTHY, Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 ORDERS: dict[str, dict[str, str]] = {
     "orders-a": {"instance": "orders-0"},
@@ -51,6 +51,7 @@ def static_member_killed_within_its_session(scene: Scene) -> Truth:
         ),
         cause=r"orders-1[^\"]*(nothing|no commit|stands? still|stalled|stopped|silent|not committed)",
         next=Next(r"kgroup remove-members \S+ --instance-id orders-1", others_read_it),
+        record=Recorded(r"^group app\d\d$", "KG310"),
     )
 
 

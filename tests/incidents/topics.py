@@ -6,7 +6,7 @@ import time
 
 from .playing import incident
 from .scene import Scene
-from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import HEALTHY, Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 
 @incident(21, sample=("kafka",))
@@ -41,6 +41,7 @@ def retention_eats_unread(scene: Scene) -> Truth:
         replay_log=Says((event("group-emptied"),), (event("offsets-deleted|offsets-expired-or-deleted"),)),
         cause=rf"{topic}-0: 30 records",
         next=Next("auto.offset.reset", reads_on, by_hand=lambda _: None),
+        record=Recorded(r"^group app\d\d$", "KG308"),
     )
 
 
@@ -116,6 +117,7 @@ def partitions_added(scene: Scene) -> Truth:
             by_hand=restarted,
         ),
         also=also,
+        record=Recorded(r"^group app\d\d$", "KG104"),
     )
 
 
@@ -152,6 +154,7 @@ def topic_deleted(scene: Scene) -> Truth:
         replay_log=Says((event("offsets-(deleted|expired-or-deleted)", detail__cause=gone),)),
         cause=rf"{topic}[^\"]*(not there|not exist|deleted)",
         next=Next("create", lambda _: scene.until_read(topic, dict.fromkeys(range(4), 10)), by_hand=back),
+        record=Recorded("^topic .*-old$", "KG313"),
     )
 
 
@@ -182,6 +185,7 @@ def topic_recreated(scene: Scene) -> Truth:
             (at("events", suspicious="true"),),
         ),
         cause=f"{topic} was deleted and recreated",
+        record=Recorded("^topic ", "KG313", passes=True),
     )
 
 
@@ -216,6 +220,7 @@ def commit_beyond_the_end(scene: Scene) -> Truth:
             ("lag", Says(code=8, argv=("lag", "--fail-above", "10"))),
             ("lag", Says(code=7, argv=("wait", "--for", "lag=0", "--stop-after", "3s"))),
         ),
+        record=Recorded(r"^group app\d\d$", "KG301"),
     )
 
 
@@ -258,4 +263,5 @@ def member_with_a_deleted_topic(scene: Scene) -> Truth:
             by_hand=restart,
         ),
         verify=Says((), (at("groups", verdict="differs"),)),
+        record=Recorded(r"^group app\d\d$", "KG112|KG310", "metadata of subscribed topics|^no record says$"),
     )

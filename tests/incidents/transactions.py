@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from .playing import incident
 from .scene import Scene
-from .truth import Next, Says, Truth, at, blamed, event, finding, verdict
+from .truth import Next, Recorded, Says, Truth, at, blamed, event, finding, verdict
 
 
 def _producer(scene: Scene, name: str) -> Producer:
@@ -63,6 +63,7 @@ def transaction_left_open(scene: Scene) -> Truth:
             lambda _: scene.until_read(topic, {0: 321, 1: 320}),
             by_hand=lambda _: hanging.abort_transaction(20),
         ),
+        record=Recorded("^transaction ledger-7$", "KG311"),
     )
 
 
@@ -98,6 +99,7 @@ def offsets_held_open(scene: Scene) -> Truth:
             lambda _: scene.until_exactly(topic, {0: 10, 1: 10}),
             by_hand=lambda _: hanging.abort_transaction(20),
         ),
+        record=Recorded("^transaction ledger-8$", "KG309"),
     )
 
 

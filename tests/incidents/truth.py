@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 RIGHT, WRONG, MISSING, CANNOT, NONE = "right", "wrong", "missing", "cannot be told", "-"
 COMMANDS = ("describe", "lag", "doctor", "blame", "replay-log", "verify")
-CELLS = (*COMMANDS, "cause", "next")
+CELLS = (*COMMANDS, "cause", "next", "record")
 """`cause`: doctor, and after it one command that it proposes, name the cause.
-`next`: the next step that doctor proposes was carried out, helped and harmed nothing."""
+`next`: the next step that doctor proposes was carried out, helped and harmed nothing.
+`record`: a recorder opened one incident with its cause, and closed it after that step; or there was none."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,25 @@ class Next:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """The one incident that a recorder opens: patterns of its key, a code and who caused it.
+
+    One that `passes` may be over before two looks show it; one that does not `close` outlasts the scene.
+    """
+
+    key: str
+    code: str
+    caused_by: str = "^no record says$"
+    passes: bool = False
+    closes: bool = True
+
+
+@dataclass(frozen=True)
 class Truth:
     """Of one incident: who, what, when and why; what each command must say; the cause; the next step.
 
     Without a `cause` nobody asks for one; without a `next` doctor must propose no change. `also` are more
-    commands, by the cell that they count for.
+    commands, by the cell that they count for. Without `record` a recorder must open no incident.
     """
 
     who: str
@@ -133,6 +148,7 @@ class Truth:
     cause: str | None = None
     next: Next | None = None
     also: tuple[tuple[str, Says], ...] = ()
+    record: Recorded | None = None
     verify: Says = field(default_factory=lambda: Says((at("groups", verdict="^same$"),)))
 
     def says(self, cell: str) -> list[Says]:

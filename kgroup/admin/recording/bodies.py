@@ -20,9 +20,10 @@ def document(incident: Incident) -> Document:
 
 
 def _alerts(incident: Incident) -> object:
-    # Labels make an alert: none may change before it ends.
-    labels = {"alertname": "KafkaConsumerGroups", "incident": incident.id, "cause": incident.key}
+    # Labels make an alert: none may change before it ends, and a cause may be known better by then.
+    labels = {"alertname": "KafkaConsumerGroups", "incident": incident.id}
     notes = {
+        "cause": incident.key,
         "summary": incident.title,
         "severity": incident.severity,
         "codes": " ".join(incident.codes),

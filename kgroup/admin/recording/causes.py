@@ -15,10 +15,10 @@ from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.models import Member
-from kgroup.admin.recording.look import Look
+from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
 from kgroup.admin.statuses import PartitionStatus
-from kgroup.domain import count_of, first_of, grouped
+from kgroup.domain import OFFSETS_TOPIC, count_of, first_of
 from kgroup.history.fold.explain import blame
 
 NO_RECORD = "no record says"
@@ -39,8 +39,11 @@ _OF_TRANSACTIONS = frozenset({"KG309", "KG311"})
 _OF_SILENCE = frozenset({"KG310"})
 _PASSING = frozenset({"KG101", "KG102", "KG103", "KG306"})
 """Warnings that every deployment brings; what lasts of them becomes an error."""
-_OF_MEMBERSHIP = frozenset({"KG101", "KG102", "KG104", "KG110", "KG111", "KG112", "KG119", "KG310"})
-"""Findings that a rebalance may explain; of no other does a record say who did it."""
+_OF_REBALANCES = frozenset({"KG110", "KG111", "KG112", "KG119"})
+"""Findings about the last rebalance, or one under way; of no other does a record say who did it."""
+_OF_ASSIGNMENT = "KG104"
+_ALIVE_MS = 15_000
+"""A host goes on if a member on it committed so much later than a silent one; `doctor` compares so, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,14 @@ class Bad:
     evidence: tuple[str, ...]
     run: str
     caused_by: str = NO_RECORD
+    records: tuple[str, ...] = ()
+    """The records that prove who caused it."""
 
 
-def bad_of(now: Look, brokers: Mapping[int, str], severity: str = ERROR) -> list[Bad]:
-    """Return what is wrong, from this severity on; `brokers` are all that were ever seen."""
+def bad_of(
+    now: Look, brokers: Mapping[int, str], severity: str = ERROR, before: Look | None = None
+) -> list[Bad]:
+    """Return what is wrong, from this severity on, after the look `before`; `brokers` are all ever seen."""
     down = list(_down(now, brokers))
     suffering = {each.group for each in down}
     found = [
@@ -66,12 +73,12 @@ def bad_of(now: Look, brokers: Mapping[int, str], severity: str = ERROR) -> list
         for name, checkup in now.checkups.items()
         # What is not seen because a broker is down says nothing else about the group.
         if name not in suffering or checkup.healthy is False
-        for each in _of_group(name, checkup, now.facts[name], severity)
+        for each in _of_group(name, checkup, now.facts[name], severity, before)
     ]
     return [*down, *_by_host(found, now)]
 
 
-def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str) -> Iterator[Bad]:
+def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str, before: Look | None) -> Iterator[Bad]:
     own = f"group {name}"
     for found in checkup.findings:
         topics = _topics(facts) if found.code in _OF_TOPICS else []
@@ -81,8 +88,9 @@ def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str) -> Itera
             continue
         evidence = (*found.evidence[:SHOWN], *(() if found.hint is None else (f"next: {found.hint}",)))
         bad = Bad(own, name, found.code, found.severity, f"{name}: {found.message}", evidence, "")
-        caused_by, records = _cause(name, facts) if found.code in _OF_MEMBERSHIP else (NO_RECORD, ())
-        bad = replace(bad, caused_by=caused_by, evidence=(*evidence, *records))
+        if _is_explained(found.code, facts, before):
+            caused_by, records = _cause(name, facts)
+            bad = replace(bad, caused_by=caused_by, records=records)
         if topics:
             for topic in topics:
                 title = f"topic {topic}: {CODES[found.code].title.lower()}"
@@ -124,15 +132,32 @@ def _transactions(facts: Facts) -> list[str]:
     return sorted({each.transactional_id for each in open_ if each.transactional_id})
 
 
+def _is_explained(code: str, facts: Facts, before: Look | None) -> bool:
+    """Return whether the last rebalance explains a finding, not only comes before it.
+
+    One that left partitions out was completed since the look before, which had the same partitions: none was
+    added. What a classic group waits for has no record before it is over.
+    """
+    if code == _OF_ASSIGNMENT:
+        name = facts.group.group_id
+        if before is None or name not in before.lags:
+            return False
+        places = {(row.topic, row.partition) for row in before.lags[name].offsets}
+        return places == {place for place, _ in facts.rows} and before.rebalanced.get(name) != rebalanced(
+            facts
+        )
+    return code in _OF_REBALANCES and not facts.rebalances
+
+
 def _cause(name: str, facts: Facts) -> tuple[str, tuple[str, ...]]:
     """Return what the records say of the last rebalance within the window, and these records."""
     for found in blame(facts.recent, name):
         event = found.event
         if found.about == "rebalance" and event.cause and event.proven:
             records = (*found.evidence, event)
-            where = f"__consumer_offsets-{event.log_partition} offset"
+            where = f"{OFFSETS_TOPIC}-{event.log_partition} offset"
             shown = tuple(f"{where} {each.offset}: {each.detail}" for each in records[-SHOWN:])
-            return f"{event.detail}, because {event.cause}", shown
+            return f"{event.detail}, because {event.cause} ({where} {event.offset})", shown
     return NO_RECORD, ()
 
 
@@ -162,11 +187,18 @@ def _down(now: Look, brokers: Mapping[int, str]) -> Iterator[Bad]:
 
 
 def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
-    """Yield the same; where every member on a host that has work is silent, in several groups, as one."""
+    """Yield the same; where no member on a host that has work goes on, in several groups, as one."""
     silent: dict[str, list[Bad]] = {}
+    # The signs of life of each host, and the last ones of its silent members.
+    signs: dict[str, list[int]] = {}
+    last: dict[str, list[int]] = {}
     going: set[str] = set()
     for facts in now.facts.values():
-        going |= {host for status, host in _owners(facts) if status == PartitionStatus.READING}
+        for status, host, at_ms in _owners(facts):
+            if status == PartitionStatus.READING:
+                going.add(host)
+            (last if status == PartitionStatus.STALLED else signs).setdefault(host, []).append(at_ms)
+    going |= {host for host, at in last.items() if max(signs.get(host, [-1])) >= min(at) + _ALIVE_MS}
     for bad in found:
         hosts = _silent_hosts(now.facts[bad.group]) if bad.code in _OF_SILENCE else set()
         if len(hosts) == 1 and not hosts & going:
@@ -175,21 +207,21 @@ def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
         yield bad
     for host, those in silent.items():
         groups = {bad.group for bad in those}
-        title = f"no member on host {host} goes on, in {count_of(len(groups), 'group')}"
+        title = f"no member on host {host} that has work goes on, in {count_of(len(groups), 'group')}"
         key = f"host {host}"
         yield from (replace(bad, key=key, title=title) if len(groups) > 1 else bad for bad in those)
 
 
 def _silent_hosts(facts: Facts) -> set[str]:
-    return {host for status, host in _owners(facts) if status == PartitionStatus.STALLED}
+    return {host for status, host, _ in _owners(facts) if status == PartitionStatus.STALLED}
 
 
-def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str]]:
-    """Yield the status of each owned partition, and its owner's host."""
-    hosts = grouped((member.member_id, _host(member)) for member in facts.group.known_members)
-    for row in facts.group.offsets:
+def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str, int]]:
+    """Yield the status, the owner's host and the last commit in ms (-1: unknown) of each owned partition."""
+    hosts = {member.member_id: _host(member) for member in facts.group.known_members}
+    for place, row in facts.rows:
         if row.status is not None and row.member_id in hosts:
-            yield row.status.name, hosts[row.member_id][0]
+            yield row.status.name, hosts[row.member_id], facts.committed_ms.get(place, -1)
 
 
 def _host(member: Member) -> str:

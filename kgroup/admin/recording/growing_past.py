@@ -14,7 +14,7 @@ from kgroup.history.replay import Reader, in_order
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
 NEWEST = 20
-"""The number of events of each kind that are kept however old they are; of commits no others are."""
+"""The number of events of each kind that are kept however old they are."""
 
 
 class GrowingPast(Past):
@@ -76,14 +76,16 @@ class GrowingPast(Past):
         if reader is None:
             log = LiveLog(topic, number, tolerant=True)
             reader = self._readers[number] = Reader(log, topic_names=topic.topic_names)
-        for group, new in grouped((e.group, e) for e in in_order(reader.advance())).items():
+        # Commits that go on are one event, as where the log is read at once.
+        for group, new in grouped((e.group, e) for e in in_order(reader.advance(spans=False))).items():
             self._events[group] = _recent([*self._events.get(group, ()), *new], self._since_ms)
         if (failure := reader.log.failure) is not None:
             if isinstance(failure, BrokerRefused) and failure.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._forget(number)  # the log lost what was read
             raise failure
         names = self._by_partition[number]
-        events = {name: self._events.get(name, []) for name in names}
+        open_ = grouped((e.group, e) for e in reader.fold.commits_so_far())
+        events = {name: [*self._events.get(name, ()), *open_.get(name, ())] for name in names}
         return recorded_by(topic, reader.fold, events, len(reader.log.bad))
 
 
@@ -93,6 +95,6 @@ def _recent(events: Sequence[Event], since_ms: int) -> list[Event]:
     kept = []
     for event in reversed(events):
         count = left[event.kind] = left.get(event.kind, 0) + 1
-        if count <= NEWEST or (event.last_ms >= since_ms and event.kind is not Kind.COMMITTED):
+        if count <= NEWEST or event.last_ms >= since_ms:
             kept.append(event)
     return kept[::-1]

@@ -14,29 +14,37 @@ from kgroup.domain import grouped
 
 LOOKS = 2
 """The number of looks in a row that open an incident, or close it."""
+BACK_MS = 600_000
+"""An incident that comes back so soon is the same one: what `doctor` compares with may change meanwhile."""
 GROUPS, EVIDENCE = 200, 12
 """The number of groups and facts that an incident names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
-    """The open incidents by cause, what may become one, which are about to end. `number` counts changes."""
+    """The open incidents by cause, what may become one, which are about to end. `number` counts changes.
+
+    What may become one has the number of looks that showed it, the time of the first, and what that showed.
+    `closed` are those that may come back, `blind` is what was unseen of the groups as an incident was shown.
+    """
 
     open: Mapping[str, Incident] = field(default_factory=dict)
-    waiting: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[int, int, Sequence[Bad]]] = field(default_factory=dict)
     ending: Mapping[str, int] = field(default_factory=dict)
     number: int = 0
+    closed: Mapping[str, Incident] = field(default_factory=dict)
+    blind: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod
     def resumed(cls, lines: Iterable[Incident], number: int = 0) -> Incidents:
         """Return the incidents that the lines of a file leave open, after so many changes before it."""
         found: dict[str, Incident] = {}
+        closed: dict[str, Incident] = {}
         for line in lines:
             number = max(number, line.number)
             found = {key: each for key, each in found.items() if each.id != line.id}
-            if line.event != CLOSED:
-                found[line.key] = line
-        return cls(found, number=number)
+            (closed if line.event == CLOSED else found)[line.key] = line
+        return cls(found, number=number, closed=closed)
 
     def restated(self, now_ms: int) -> list[Incident]:
         """Return the open ones, for the start of a file."""
@@ -46,7 +54,7 @@ class Incidents:
         """Return the incidents after a look, and what changed."""
         by_key = grouped((each.key, each) for each in bad)
         open_ = _rekeyed(self.open, by_key)
-        waiting: dict[str, tuple[int, int]] = {}
+        waiting: dict[str, tuple[int, int, Sequence[Bad]]] = {}
         changes: list[Incident] = []
         for key, those in by_key.items():
             if (before := open_.get(key)) is not None:
@@ -54,25 +62,33 @@ class Incidents:
                 if made is not before:
                     changes.append(made)
                 continue
-            count, since_ms = self.waiting.get(key, (0, now.at_ms))
-            waiting[key] = count + 1, since_ms
+            count, since_ms, first = self.waiting.get(key, (0, now.at_ms, those))
+            waiting[key] = count + 1, since_ms, first
             if count + 1 >= LOOKS:
                 del waiting[key]
-                changes.append(_opened(key, those, since_ms, now.at_ms))
-        ending = {key: self.ending.get(key, 0) + 1 for key in open_.keys() - by_key.keys()}
+                back = self.closed.get(key)
+                changes.append(_opened(key, those, first, since_ms, now.at_ms, back))
+        blind = {
+            key: _unseen(each, now) if key in by_key else self.blind.get(key, _unseen(each, now))
+            for key, each in open_.items()
+        }
         ending = {
-            key: count if _is_seen(open_[key], now) else self.ending.get(key, 0)
-            for key, count in ending.items()
+            key: self.ending.get(key, 0)
+            + (_is_seen(open_[key], now) and _unseen(open_[key], now) <= blind[key])
+            for key in open_.keys() - by_key.keys()
         }
         for key in [key for key, count in ending.items() if count >= LOOKS]:
             del ending[key]
             changes.append(replace(open_[key], at_ms=now.at_ms, event=CLOSED))
         changes = [replace(each, number=self.number + 1 + n) for n, each in enumerate(changes)]
+        closed = {key: each for key, each in self.closed.items() if now.at_ms - each.at_ms <= BACK_MS}
         for each in changes:
             open_[each.key] = each
+            closed.pop(each.key, None)
+            blind.setdefault(each.key, _unseen(each, now))
             if each.event == CLOSED:
-                del open_[each.key]
-        return Incidents(open_, waiting, ending, self.number + len(changes)), changes
+                closed[each.key] = open_.pop(each.key)
+        return Incidents(open_, waiting, ending, self.number + len(changes), closed, blind), changes
 
 
 def _rekeyed(open_: Mapping[str, Incident], by_key: Mapping[str, Sequence[Bad]]) -> dict[str, Incident]:
@@ -91,7 +107,24 @@ def _rekeyed(open_: Mapping[str, Incident], by_key: Mapping[str, Sequence[Bad]])
     return found
 
 
-def _opened(key: str, those: Sequence[Bad], since_ms: int, now_ms: int) -> Incident:
+def _opened(
+    key: str,
+    those: Sequence[Bad],
+    first: Sequence[Bad],
+    since_ms: int,
+    now_ms: int,
+    back: Incident | None,
+) -> Incident:
+    # Only the look that showed it first could compare it with one that did not.
+    known = {(bad.group, bad.code): bad for bad in first if bad.caused_by != NO_RECORD}
+    those = [
+        replace(bad, caused_by=of.caused_by, records=of.records)
+        if (of := known.get((bad.group, bad.code)))
+        else bad
+        for bad in those
+    ]
+    if back is not None and now_ms - back.at_ms <= BACK_MS and {bad.code for bad in those} & {*back.codes}:
+        return replace(_filled(back, those), at_ms=now_ms, event=OPENED)
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     blank = Incident(
         now_ms, 0, OPENED, f"{since_ms}-{digest}", key, since_ms, "", (), (), "", NO_RECORD, (), ""
@@ -114,17 +147,23 @@ def _filled(incident: Incident, those: Sequence[Bad]) -> Incident:
     worst = min(those, key=lambda bad: (bad.severity != ERROR, bad.code, bad.group))
     causes = dict.fromkeys(bad.caused_by for bad in those if bad.caused_by != NO_RECORD)
     groups = dict.fromkeys((*incident.groups, *(bad.group for bad in those if bad.group)))
-    evidence = dict.fromkeys(fact for bad in those for fact in bad.evidence)
+    evidence = dict.fromkeys(fact for bad in those for fact in (*bad.evidence, *bad.records))
     return replace(
         incident,
         severity=worst.severity,
         codes=tuple(dict.fromkeys((*incident.codes, *sorted({bad.code for bad in those})))),
         groups=tuple(groups)[:GROUPS],
         title=worst.title,
-        caused_by=next(iter(causes), NO_RECORD),
+        caused_by=next(iter(causes), incident.caused_by),
         evidence=tuple(evidence)[:EVIDENCE],
         run=worst.run,
     )
+
+
+def _unseen(incident: Incident, now: Look) -> frozenset[tuple[str, str]]:
+    """Return what a look could not see of an incident's groups."""
+    there = [(name, now.checkups[name]) for name in incident.groups if name in now.checkups]
+    return frozenset((name, each.look) for name, checkup in there for each in checkup.unseen)
 
 
 def _is_seen(incident: Incident, now: Look) -> bool:

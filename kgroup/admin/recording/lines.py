@@ -123,6 +123,18 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
+class World:
+    """All topics with their ids, and offsets.retention.minutes, where either changed; None is unknown.
+
+    They narrow down why offsets are gone (`removals.Today`).
+    """
+
+    at_ms: int
+    topics: tuple[tuple[str, str], ...] | None
+    retention_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Offsets that are not recorded, when that was noticed, and why; `last` is -1 where it is unknown."""
 
@@ -178,5 +190,7 @@ class Incident:
     run: str
 
 
-Line: TypeAlias = Began | Ended | Looked | Judged | NotJudged | Ends | Members | Gap | Removed | Incident
+Line: TypeAlias = (
+    Began | Ended | Looked | Judged | NotJudged | Ends | Members | World | Gap | Removed | Incident
+)
 CODEC: Codec[Line] = Codec(Line)

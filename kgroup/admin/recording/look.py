@@ -11,6 +11,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
 from kgroup.admin.read.lag_report import GroupLag, in_time
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.lines import (
     Ends,
@@ -20,10 +21,13 @@ from kgroup.admin.recording.lines import (
     Members,
     NotJudged,
     Person,
+    World,
 )
 from kgroup.admin.refusals import item_error
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.history.fold.explain import CAUSES
+from kgroup.history.fold.removals import Today
 
 Find = Callable[[ClusterView], tuple[Sequence[str], Sequence[ItemError]]]
 """The selected groups now, and why there may be more of them."""
@@ -43,8 +47,8 @@ class Terms:
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one look showed. `errors` are the groups that could not be described, `unseen` why there may be
-    more, and `hidden` those that were there before. `starts` are where the logs begin; `failed` is why
-    nothing was seen at all.
+    more, and `hidden` those that were there before. `starts` are where the logs begin, `rebalanced` are the
+    offsets of the groups' last rebalances; `failed` is why nothing was seen at all. `world` has the topics.
     """
 
     at_ms: int
@@ -55,7 +59,9 @@ class Look:
     hidden: tuple[str, ...] = ()
     lags: Mapping[str, GroupLag] = field(default_factory=dict)
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    rebalanced: Mapping[str, int] = field(default_factory=dict)
     brokers: tuple[Node, ...] = ()
+    world: Today = field(default_factory=Today)
     failed: ItemError | None = None
 
 
@@ -90,8 +96,15 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         tuple(unseen),
         lags=lags,
         starts=starts,
+        rebalanced={name: rebalanced(each) for name, each in facts.items()},
         brokers=brokers,
+        world=today(cluster, brokers[0].id if brokers else None),
     )
+
+
+def rebalanced(facts: Facts) -> int:
+    """Return the offset of the record of a group's last rebalance; -1 if none is known."""
+    return max((e.offset for e in facts.history or () if e.kind in CAUSES["rebalance"]), default=-1)
 
 
 def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
@@ -126,6 +139,7 @@ class Known:
         self._groups: dict[str, Judged | NotJudged] = {}
         self._members: dict[str, tuple[Person, ...] | None] = {}
         self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        self._world: World | None = None
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
         """Return the lines of a look, the one that ends it last."""
@@ -142,6 +156,11 @@ class Known:
                 self._members[name] = people
                 lines.append(Members(now.at_ms, name, people))
         lines += self._of_logs(now)
+        topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
+        world = World(0, topics, now.world.retention_ms)
+        if world != self._world:
+            self._world = world
+            lines.append(replace(world, at_ms=now.at_ms))
         return [*lines, Looked(now.at_ms, terms.interval_ms, False, now.unseen, unread)]
 
     def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:

@@ -33,7 +33,10 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "kgroup_group_unknown_partitions": ("Partitions whose lag is unknown", _GROUP),
     "kgroup_group_members": ("Members; absent where unknown", _GROUP),
     "kgroup_group_partitions": ("Partitions by status", ("group", "status")),
-    "kgroup_group_rebalances_total": ("Rebalances completed since the recorder began", _GROUP),
+    "kgroup_group_rebalances_total": (
+        "Rebalances since the recorder began; absent where unknown",
+        _GROUP,
+    ),
     "kgroup_partition_lag_records": ("Unread records of a partition", _PARTITION),
     "kgroup_partition_lag_seconds": ("Age of the oldest unread record of a partition", _PARTITION),
     "kgroup_partition_committed_offset": ("Committed offset", _PARTITION),
@@ -121,7 +124,7 @@ def _of_groups(state: State) -> Iterator[Sample]:
         for verdict in VERDICTS:
             yield "kgroup_group_verdict", (name, verdict), checkup.verdict == verdict
         yield "kgroup_group_members", (name,), checkup.group.member_count
-        yield "kgroup_group_rebalances_total", (name,), state.rebalances.get(name, 0)
+        yield "kgroup_group_rebalances_total", (name,), state.rebalances.get(name)
         statuses = Counter[str]()
         for alike in checkup.statuses:
             statuses[alike.status.value] += len(alike.partitions)

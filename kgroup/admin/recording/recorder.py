@@ -137,7 +137,8 @@ class Recorder:
         now = look(self._cluster, self._find, self._terms, self._past)
         now = after(self._looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
-        incidents, changes = self._incidents.after(now, bad_of(now, self._brokers, self._severity))
+        bad = bad_of(now, self._brokers, self._severity, self._looked)
+        incidents, changes = self._incidents.after(now, bad)
         try:
             self._store(self._lines(now, changes), full=True)
         except StorageError as error:
@@ -246,7 +247,9 @@ class Recorder:
     def _count(self, now: Look) -> None:
         """Count the rebalances that were completed since the look before."""
         for name, facts in now.facts.items():
-            done = [e.offset for e in facts.history or () if e.kind is Kind.REBALANCE_COMPLETED]
+            if facts.history is None:
+                continue  # unknown: no count begins, and none goes on
+            done = [e.offset for e in facts.history if e.kind is Kind.REBALANCE_COMPLETED]
             count, newest = self._rebalances.get(name, (0, max(done, default=-1)))
             count += sum(offset > newest for offset in done)
             self._rebalances[name] = count, max([newest, *done])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.recording.days import Unreadable, files_of, read
-from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged
+from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged, World
 from kgroup.durations import utc
 from kgroup.errors import StorageError
+from kgroup.history.fold.removals import Today
 from kgroup.history.sources.layout import OBSERVED
 
 INTERVALS = 3
@@ -129,6 +130,26 @@ def not_found(found: Then, name: str) -> ItemError:
         text = f"{name} was not listed, and not all groups were: {unseen[0].message}"
         return ItemError(name, "NOT_SEEN", text)
     return ItemError(name, "GROUP_ID_NOT_FOUND", f"there was no group {name} at {utc(found.at_ms)}")
+
+
+def today_in(folder: Path, until_ms: int | None) -> Today:
+    """Return the topics and the retention as the last look by this time saw them."""
+    files = files_of(folder)
+    if until_ms is not None:
+        files = [file for file in files if file.stem <= utc(until_ms)[:10]]
+    world: World | None = None
+    seen_ms = 0
+    for file in files[-1:]:  # it begins with all that was known
+        for line in read(file, World, Looked):
+            if isinstance(line, Unreadable) or (until_ms is not None and line.at_ms > until_ms):
+                continue
+            if isinstance(line, World):
+                world = line
+            elif isinstance(line, Looked) and not line.failed:
+                seen_ms = line.at_ms
+    if world is None:
+        return Today()
+    return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)
 
 
 def gaps_in(folder: Path) -> list[Gap]:

@@ -16,6 +16,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.option_file import config_option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
 from kgroup.cli.output.result import Result, show
@@ -80,6 +81,7 @@ def command(
     metrics: Annotated[
         str | None, option("--metrics [HOST:]PORT", "Serve /metrics and /healthz; loopback by default.")
     ] = None,
+    config: Annotated[Path | None, config_option()] = None,
     metrics_limit: Annotated[
         int, option("--metrics-limit N", "Series of groups and partitions at most.", min=1)
     ] = 10_000,

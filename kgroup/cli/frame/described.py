@@ -31,6 +31,13 @@ def shared_options() -> list[Document]:
     return list(_parameters(command, "option", shared=True))
 
 
+def own_options(command: KgroupCommand) -> Iterator[Document]:
+    """Yield the options of a command that not all have, with the name of each `parameter`."""
+    names = {max(each.opts, key=len): each.name for each in command.params}
+    for each in _parameters(command, "option"):
+        yield each | {"parameter": names[str(each["name"])]}
+
+
 def _parameters(command: KgroupCommand, kind: str, *, shared: bool = False) -> Iterator[Document]:
     ctx = command.make_context(command.path, [], resilient_parsing=True)
     others = {*shared_names(), "help"}

@@ -3,6 +3,7 @@
 `python -m kgroup.cli.frame.generated` writes them where they belong; a test keeps them equal.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.frame.described import shared_options
 from kgroup.cli.frame.lazy import OF_EVERY_COMMAND, KgroupCommand, walk
+from kgroup.cli.frame.option_file import schema as option_schema
 from kgroup.cli.frame.registry import COMMANDS, PANELS
 from kgroup.cli.frame.shared_options import shared_names
 from kgroup.cli.frame.tree import DESCRIPTION
@@ -68,7 +70,9 @@ def files() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
     pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
     scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
-    return {"man/kgroup.1": _root_page(), **pages, **scripts, "llms.txt": _for_agents()}
+    record = option_schema(next(c for c in walk() if c.path == "record"))
+    schemas = {"examples/record/config.schema.json": json.dumps(record, indent=2, ensure_ascii=False) + "\n"}
+    return schemas | {"man/kgroup.1": _root_page(), **pages, **scripts, "llms.txt": _for_agents()}
 
 
 def _for_agents() -> str:

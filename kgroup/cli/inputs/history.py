@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -16,6 +17,7 @@ from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of, grouped
 from kgroup.durations import iso
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.removals import Today
 from kgroup.history.sources.layout import OBSERVED
 from kgroup.storage.location import Location
 
@@ -73,6 +75,7 @@ def opened(
             progress=_bar(env, sum(sizes)),
             state=[*state_logs_of(look)],
             gaps=_gaps(places),
+            today=_today(places, selection.span.until_ms),
         )
         return
     from kgroup.admin.read.source import source_of
@@ -85,13 +88,28 @@ def opened(
 
 def _gaps(places: Sequence[Location]) -> dict[tuple[str, int], list[str]]:
     """Return the gaps that a recorder noted next to its segments."""
-    recordings = [place.local for place in places if place.is_local and (place.local / OBSERVED).is_dir()]
+    recordings = _recordings(places)
     if not recordings:
         return {}
     from kgroup.admin.recording.then import gaps_in
 
     gaps = (gap for folder in recordings for gap in gaps_in(folder))
     return grouped(((gap.topic, gap.partition), gap.text) for gap in gaps)
+
+
+def _today(places: Sequence[Location], until_ms: int | None) -> Today:
+    """Return what a recorder saw of the cluster by this time; nothing of several recordings."""
+    recordings = _recordings(places)
+    if len(recordings) != 1:
+        return Today()
+    from kgroup.admin.recording.then import today_in
+
+    return today_in(recordings[0], until_ms)
+
+
+def _recordings(places: Sequence[Location]) -> list[Path]:
+    found = (place.local for place in places if place.is_local)
+    return [folder for folder in found if (folder / OBSERVED).is_dir()]
 
 
 def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":

@@ -170,7 +170,11 @@ class Decoder:
             self._recent.append((self._data, self._touched))
             self._recent_bytes += len(self._data)
         self._touched, self._data = [], b""
-        while self._recent_bytes > RECENT_BYTES:
+        self._drop(RECENT_BYTES)
+
+    def _drop(self, most: i64) -> None:
+        """Drop the data read longest ago, until no more than `most` bytes are left."""
+        while self._recent_bytes > most:
             data, touched = self._recent.pop(0)
             self._recent_bytes -= len(data)
             for slot in touched:
@@ -187,6 +191,10 @@ class Decoder:
         for run in self._groups.values():
             if run.dirty:
                 yield from run.close()
+
+    def rest(self) -> None:
+        """Keep no data, until more is read: who follows a topic has a decoder for each partition."""
+        self._drop(0)
 
     def _forget(self) -> None:
         """Forget every key; no run may be open."""

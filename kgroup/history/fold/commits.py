@@ -79,8 +79,13 @@ class Spans:
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """Return the events of the open spans and close them."""
-        spans, self.open = list(self.open.values()), {}
-        return [_event(span, group, log_partition, state) for span in spans]
+        found = self.so_far(group, log_partition, state)
+        self.open = {}
+        return found
+
+    def so_far(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
+        """Return the events of the open spans, which go on."""
+        return [_event(span, group, log_partition, state) for span in self.open.values()]
 
 
 def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], Kind]:

@@ -201,12 +201,24 @@ class Fold:
         self._block = block
         self._rename(group, names)
 
-    def settle(self) -> list[Event]:
-        """Return the events still open, after a whole batch was read. The fold can continue afterwards."""
+    def settle(self, *, spans: bool = True) -> list[Event]:
+        """Return the events still open, after a whole batch was read. The fold can continue afterwards.
+
+        Without `spans` those of commits go on, and `commits_so_far` has them.
+        """
         out: list[Event] = []
         self._close_steps(out)
-        self._close_spans(out)
+        if spans:
+            self._close_spans(out)
         return out
+
+    def commits_so_far(self) -> list[Event]:
+        """Return the events of commits that are still open."""
+        return [
+            event
+            for name, group in self._spans.items()
+            for event in group.spans.so_far(name, self.log_partition, group.state)
+        ]
 
     def finish(self) -> list[Event]:
         """Return the events still open, and one that reports what is missing, if anything is."""
@@ -385,7 +397,7 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _report_removed(self, step: GroupStep, removed: Removed) -> None:
-        proven, cause = self.today.cause_of_removal(removed, step.age)
+        proven, cause = self.today.cause_of_removal(removed, step.age, step.timestamp_ms)
         places = step.removed
         step.report(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,

@@ -30,13 +30,15 @@ class Age(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """What a live cluster reports besides its records; None if it was not asked or did not answer.
+    """What a cluster reports besides its records; None if it was not asked or did not answer.
 
-    `topics` are all existing ones, with their ids as text; `retention_ms` is offsets.retention.minutes.
+    `topics` are all existing ones, with their ids as text; `retention_ms` is offsets.retention.minutes. Of a
+    recording they were seen at `seen_ms`, and say nothing of what happened later.
     """
 
     topics: Mapping[str, str] | None = None
     retention_ms: int | None = None
+    seen_ms: int | None = None
 
     def age(self, removed: Iterable[Committed | None], at_ms: int) -> Age:
         """Return how old the offsets were that one write removed."""
@@ -54,10 +56,11 @@ class Today:
         known = len(ages) == len(offsets) and self.retention_ms is not None
         return Age.OLD if known else Age.UNKNOWN
 
-    def cause_of_removal(self, removed: Removed, age: Age) -> tuple[bool, str]:
-        """Return whether offsets were deleted for certain, and why they are gone."""
+    def cause_of_removal(self, removed: Removed, age: Age, at_ms: int) -> tuple[bool, str]:
+        """Return whether offsets were deleted for certain, and why they are gone since this time."""
         young = age is Age.YOUNG
-        if gone := self._of_other_topics(removed):
+        later = self.seen_ms is not None and at_ms > self.seen_ms
+        if not later and (gone := self._of_other_topics(removed)):
             before = "" if young else ", unless they had expired before"
             return young, f"{'; '.join(gone)}: brokers delete the offsets with a topic{before}"
         ways = "deleted by an admin, or their topic was deleted"

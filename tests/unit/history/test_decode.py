@@ -1,5 +1,6 @@
 """The decoder: equal to protocol.group_records, whatever the versions, the compression and the chunks."""
 
+import sys
 from heapq import heapify
 from typing import Any
 
@@ -182,6 +183,23 @@ def test_a_gap_between_and_inside_batches_is_counted() -> None:
     found = items(data, decoder=decoder)
     assert [item for item in found if isinstance(item, Gap)] == [Gap(11, 14, 1000, 4)]
     assert (decoder.first_offset, decoder.complete_from, decoder.missing) == (10, 15, 4)
+
+
+def test_one_that_rests_keeps_nothing_of_what_it_read_and_goes_on() -> None:
+    """A recorder's fifty decoders held eight megabytes each."""
+    entries: list[tuple[Any, ...]] = [("pay", "orders", 0, offset, 3, "") for offset in (7, 8, 9)]
+    first, second = batch(0, made(entries[:2])), batch(2, made(entries[2:]))
+    held = sys.getrefcount(first)
+    decoder = Decoder()
+
+    def read(data: bytes) -> list[tuple[int, int]]:
+        found = [*decoder.feed(data, Scanner("log").headers(data, True)), *decoder.flush()]
+        return [(p.place.partition, p.commits) for run in found for p in run.parts]  # type: ignore[union-attr]
+
+    assert read(first) == [(0, 2)]
+    decoder.rest()
+    assert sys.getrefcount(first) == held
+    assert read(second) == [(0, 1)]
 
 
 def test_only_the_groups_asked_for_are_decoded() -> None:

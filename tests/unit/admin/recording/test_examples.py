@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -22,6 +23,14 @@ def named(text: str) -> set[str]:
 def test_every_metric_that_an_example_names_is_exported(place: str) -> None:
     text = (EXAMPLES / place).read_text(encoding="utf-8")
     assert len(named(text)) > 5 and named(text) <= FAMILIES.keys()
+
+
+def test_the_options_in_a_file_follow_their_schema() -> None:
+    schema = json.loads((EXAMPLES / "config.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(yaml.safe_load((EXAMPLES / "record.yaml").read_text(encoding="utf-8")), schema)
+    for wrong in ({"kep": "30d"}, {"keep": ["30d"]}, {"group": "orders"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
 
 
 def test_the_page_names_every_metric_of_groups() -> None:

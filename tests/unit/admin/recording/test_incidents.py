@@ -56,6 +56,28 @@ def test_two_looks_open_an_incident_and_two_close_it() -> None:
     assert told == [[], [], [], ["opened group a a"], [], [], [], [], ["closed group a a"]]
 
 
+def test_one_that_comes_back_soon_is_the_same_and_a_later_one_is_not() -> None:
+    a, minute = [bad("a")], 60_000
+    again = [(seen(1, "a"), a), (seen(2, "a"), a), (seen(3, "a"), []), (seen(4, "a"), [])]
+    now, told = played(*again, (seen(5, "a"), a), (seen(6, "a"), a))
+    assert told[3:] == [["closed group a a"], [], ["opened group a a"]]
+    assert (now.open["group a"].id, now.open["group a"].since_ms) == (f"1-{now.open['group a'].id[2:]}", 1)
+    for others, at_ms in ((a, 11 * minute), ([bad("a", "KG301")], minute)):
+        later, _ = played(*again, (seen(at_ms, "a"), others), (seen(at_ms + 1, "a"), others))
+        assert later.open["group a"].since_ms == at_ms
+
+
+def test_what_a_look_cannot_see_closes_nothing() -> None:
+    """The history shows a silent member: without it the finding is not there either."""
+    a, hidden = [bad("a")], Unseen("history", "NOT_READ", "the log could not be read")
+    blind = [(Look(at_ms, {"a": checkup("a", hidden)}), list[Bad]()) for at_ms in (3, 4, 5)]
+    _, told = played((seen(1, "a"), a), (seen(2, "a"), a), *blind, (seen(6, "a"), []), (seen(7, "a"), []))
+    assert told[1:] == [["opened group a a"], [], [], [], [], ["closed group a a"]]
+    # What was hidden all the time decided nothing.
+    always = [(Look(at_ms, {"a": checkup("a", hidden)}), a if at_ms < 3 else []) for at_ms in (1, 2, 3, 4)]
+    assert played(*always)[1] == [[], ["opened group a a"], [], ["closed group a a"]]
+
+
 def test_one_cause_is_one_incident_over_all_its_groups() -> None:
     those = [bad(name, "KG302", "topic orders") for name in ("a", "b")]
     now, told = played(
@@ -139,7 +161,7 @@ def test_bodies_name_the_incident_and_quote_what_it_names() -> None:
     slack, alerts, own = (FORMATS[name](incident) for name in ("slack", "alertmanager", "json"))
     assert isinstance(slack, dict) and "<" not in slack["text"] and "&lt;!channel&gt;&amp;" in slack["text"]
     assert isinstance(alerts, list) and alerts[0]["labels"]["incident"] == incident.id
-    closed = FORMATS["alertmanager"](replace(incident, event="closed", at_ms=500))
+    closed = FORMATS["alertmanager"](replace(incident, event="closed", at_ms=500, key="host h"))
     assert isinstance(closed, list) and closed[0]["labels"] == alerts[0]["labels"]
     assert closed[0]["endsAt"] == "1970-01-01T00:00:00.500Z" < alerts[0]["endsAt"]
     assert isinstance(own, dict) and own["event"] == "incident_opened" and own["run"] == "kgroup doctor"

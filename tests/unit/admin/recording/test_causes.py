@@ -1,0 +1,57 @@
+"""Causes that several groups share: named only where every sign of life agrees."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgroup.admin.diagnose.checks import Diagnosis
+from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.models import GroupDescription, Member, OffsetRow
+from kgroup.admin.recording.causes import bad_of
+from kgroup.admin.recording.look import Look
+from kgroup.admin.statuses import PartitionStatus, Status
+from kgroup.domain import MemberStatus, TopicPartition
+
+HOST, OTHER = "10.0.0.7", "10.0.0.8"
+STALLED, IDLE = PartitionStatus.STALLED, PartitionStatus.IDLE
+SILENT = Diagnosis("KG310", "error", "it has committed nothing for 60 s", None)
+
+
+def group(name: str, status: PartitionStatus, committed_s: int, host: str = HOST) -> tuple[Facts, Checkup]:
+    """A group of one member with one partition, which was committed last at this time."""
+    member = Member("m-0", None, "app", f"/{host}", None, "classic", None, MemberStatus.STABLE)
+    row = OffsetRow(name, 0, 5, 9, 4, None, None, "m-0", None, status=Status(status, "ok"))
+    told = GroupDescription(name, "classic", "consumer", "Stable", members=(member,), offsets=(row,))
+    committed = {TopicPartition(name, 0): committed_s * 1000}
+    facts = Facts(told, 100_000, 0, 0.0, committed_ms=committed)
+    return facts, Checkup(told, (SILENT,) if status is STALLED else (), ())
+
+
+def keys(*groups: tuple[Facts, Checkup]) -> set[str]:
+    names = [facts.group.group_id for facts, _ in groups]
+    checkups = dict(zip(names, [checkup for _, checkup in groups], strict=True))
+    found = Look(100_000, checkups, dict(zip(names, [facts for facts, _ in groups], strict=True)))
+    return {bad.key for bad in bad_of(found, {})}
+
+
+SICK = (group("a", STALLED, 40), group("b", STALLED, 42))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (),
+        (group("c", IDLE, 41),),
+        (group("c", IDLE, 99, OTHER),),
+    ],
+    ids=["alone", "no sign since", "on another host"],
+)
+def test_silent_members_of_one_host_are_one_incident(others: tuple[tuple[Facts, Checkup], ...]) -> None:
+    assert keys(*SICK, *others) == {f"host {HOST}"}
+
+
+@pytest.mark.parametrize("status", [IDLE, PartitionStatus.READING])
+def test_a_host_on_which_another_member_commits_is_no_cause(status: PartitionStatus) -> None:
+    """Two members hung by chance on a host where others went on, having read everything."""
+    assert keys(*SICK, group("c", status, 99)) == {"group a", "group b"}
