@@ -111,10 +111,13 @@ toolchain: setup
 builds: setup
 	@$(BIN)/python -m tests.interop.foreign.builds
 
-.PHONY: interop
-interop: kerberos toolchain builds ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
+.PHONY: fetched
+fetched: toolchain builds
 	@$(BIN)/python -m tests.interop.versions.broker $(if $(KGROUP_FULL),,2.4 4.4)
 	@$(BIN)/python -m tests.interop.zookeeper.era
+
+.PHONY: interop
+interop: kerberos fetched ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
 	  tests/incidents tests/kafka_release
 
@@ -205,20 +208,23 @@ hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 
 	$(BIN)/pytest -q -m hadoop tests/hadoop
 
 # The same commit gives the same bytes, in any folder and under any account.
-dist plain: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist plain compiled dist-test: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 WHEEL := $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock
-.PHONY: dist plain
+CHECKED := $(BIN)/twine --no-color check --strict dist/*.tar.gz dist/*.whl && $(BIN)/check-wheel-contents dist/*.whl
+.PHONY: dist plain compiled
 plain: $(RELEASE)
 	@rm -rf dist && mkdir -p build
 	umask 022 && PIP_BUILD_CONSTRAINT=requirements.lock $(BIN)/python -m build --sdist --outdir dist . >build/dist.log
 	umask 022 && $(WHEEL) -w dist dist/kgroup-*.tar.gz
-dist: plain ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/; check them
+compiled:
 	@rm -rf build/wheels
 	umask 022 && KGROUP_COMPILE=1 $(WHEEL) -w build/wheels dist/kgroup-*.tar.gz
 	@if [ "$$(uname -s)" = Linux ]; then umask 022; \
 	  PATH="$(abspath $(BIN)):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
 	else cp build/wheels/*.whl dist; fi
-	@$(BIN)/twine --no-color check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
+dist: plain ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/; check them
+	@$(MAKE) --no-print-directory compiled
+	@$(CHECKED)
 
 # What an operator's kgroup carries: that of which the standalone is built.
 OPERATOR = $(shell sed -n 's/^standalone = \["\([^"]*\)".*/\1/p' pyproject.toml)
@@ -226,7 +232,7 @@ CARRIED := build/carried
 .PHONY: sbom
 sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
 	@rm -rf $(CARRIED) && $(PYTHON) -m venv --without-pip $(CARRIED)
-	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps --find-links dist --only-binary :all: kgroup
+	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps dist/kgroup-*-none-any.whl
 	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock '$(OPERATOR)'
 	$(BIN)/python release/carried.py $(CARRIED) $$(echo dist/kgroup-*.tar.gz | sed 's/.tar.gz$$//')
 
@@ -235,9 +241,12 @@ sbom: ## Write what the wheel carries with an operator's extras, and under which
 standalone: dist ## Build kgroup without Python for Linux x86_64 into dist/standalone: a folder, one file, a .deb
 	@$(BIN)/python release/standalone/build.py
 
+# What is compiled, and what is installed to be listed, have each work for one core.
 .PHONY: dist-test
-dist-test: dist sbom ## Install each of them where there is no checkout and no compiler, and use it there
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
+dist-test: plain ## Install each of them where there is no checkout and no compiler, and use it there
+	@$(MAKE) --no-print-directory -j 2 compiled sbom
+	@$(CHECKED)
+	$(BIN)/pytest -q -n 3 --dist loadgroup -m release tests/release --ignore tests/release/test_standalone.py
 
 dist-test-full: dist-test ## The same, with nothing left out: each of them on each Python, every build twice
 

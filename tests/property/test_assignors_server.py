@@ -11,6 +11,7 @@ from kgroup.coordinator.assignors.interface import Assignment, GroupSpec, Member
 from kgroup.coordinator.assignors.range import RangeAssignor
 from kgroup.coordinator.assignors.uniform import UniformAssignor
 from kgroup.domain import Topic
+from tests.sampled import FULL
 
 UNIFORM, RANGE = UniformAssignor(), RangeAssignor()
 
@@ -133,7 +134,7 @@ def test_uniform_alike_moves_the_fewest_partitions_balance_allows(situation):
     assert moves(group, targets) == sum(over) - min(extra, len(over))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if FULL else 100)
 @given(situation=situations(alike=False))
 def test_uniform_unlike_cannot_be_improved_by_one_move(situation):
     group = situation.group

@@ -34,6 +34,7 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kgroup.runtime.shard import Shard
+from tests.sampled import FULL
 
 SESSION_MS = 45_000
 NAMES = ("t0", "t1", "u0")
@@ -378,7 +379,7 @@ def hard(group: ConsumerGroup | None):
 TestConsumerGroups = Machine.TestCase
 TestComputingMembers = Computing.TestCase
 TestConsumerGroups.settings = TestComputingMembers.settings = settings(
-    max_examples=120,
+    max_examples=120 if FULL else 40,
     stateful_step_count=60,
     deadline=None,
     derandomize=True,

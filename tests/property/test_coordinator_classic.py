@@ -28,6 +28,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kgroup.runtime.shard import Shard
+from tests.sampled import FULL
 from tests.scenarios.hard_state import reloaded, same_hard_state
 
 TOPIC = Topic("t", b"t" * 16, 2)
@@ -226,7 +227,7 @@ class ClassicGroups(RuleBasedStateMachine):
 
 
 ClassicGroups.TestCase.settings = settings(
-    max_examples=200,
+    max_examples=200 if FULL else 60,
     stateful_step_count=70,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

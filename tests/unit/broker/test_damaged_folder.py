@@ -12,10 +12,11 @@ from zlib import crc32
 
 import pytest
 
+from tests.sampled import FULL
 from tests.unit.broker.damaged_folder import Image, damages, image, judged
 
 PLACES = int(os.environ.get("KGROUP_DAMAGE", "0"))
-ONE_OF = 5
+ONE_OF = 5 if FULL else 10
 """So many of the damages are tried where not all are."""
 PARTS = 6
 """So many tests share the files, so that each is short on a busy machine, too."""
