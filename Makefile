@@ -118,8 +118,8 @@ fetched: toolchain builds
 
 .PHONY: interop
 interop: kerberos fetched ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
-	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
-	  tests/incidents tests/kafka_release
+	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder --durations=25 -m interop \
+	  tests/interop tests/scenarios tests/differential tests/incidents tests/kafka_release
 
 interop-full: interop ## The same, with nothing left out: all rows of foreign, security, versions and incidents
 

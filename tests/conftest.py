@@ -21,6 +21,33 @@ collect_ignore = [
     test.removeprefix("tests/") for test in LEFT_OUT if "::" not in test and sys.platform == "win32"
 ]
 OPEN = Path("/proc/self/fd")
+LONGEST = (
+    "kgroup",
+    "kafka",
+    "differential",
+    "foreign-apps",
+    "test_registered_members",
+    "scenarios-set",
+    "test_share_groups-kafka 4.4.0",
+    "test_share_groups-kgroup 4.4.0",
+    "test_hostile",
+    "test_old_groups",
+    "foreign",
+    "test_rolling_deployments",
+    "test_mechanisms_served-kgroup",
+    "test_mechanisms_served-kafka",
+    "test_rights_of_commands",
+    "test_half_a_cluster",
+    "test_record",
+    "test_fleet",
+    "test_frozen_member",
+    "test_testing_examples",
+    "test_kinds_of_groups",
+    "incidents-kafka",
+    "incidents-kgroup",
+    "test_same_answers",
+)
+"""Groups of the interop suite that took a minute and more of a busy machine, the longest first."""
 FILES_LEFT = 100
 """More than what fixtures of the whole session may have opened meanwhile."""
 
@@ -55,12 +82,23 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the full run plays, and what Windows cannot run, by name and reason."""
+    """Leave out what only the full run plays, and what Windows cannot run, by name and reason.
+
+    The longest groups come first, so that no process is alone with one in the end.
+    """
     if left := left_out(items):
         config.hook.pytest_deselected(items=left)
+    items.sort(key=_rank)
     for item in items if IS_WINDOWS else ():
         if why := reason(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=f"left out on Windows: {why}"))
+
+
+def _rank(item: pytest.Item) -> int:
+    """The place of the item's group among the longest; it stays where it was among its like."""
+    marker = item.get_closest_marker("xdist_group")
+    group = marker.args[0] if marker else None
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
 @pytest.hookimpl(trylast=True)

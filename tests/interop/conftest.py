@@ -82,8 +82,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == toolchain.HERE:
             params = item.callspec.params if hasattr(item, "callspec") else {}
-            kind, client = params.get("server"), params.get("client")
-            item.add_marker(pytest.mark.xdist_group(kind or item.path.stem))
+            kind, client, own = params.get("server"), params.get("client"), params.get("broker")
+            item.add_marker(
+                pytest.mark.xdist_group(kind or (f"{item.path.stem}-{own}" if own else item.path.stem))
+            )
             if client and str(kind).startswith("kafka") and client != _asked_of_kafka(item):
                 item.add_marker(in_full("how a client and Kafka get on changes with neither in kgroup"))
 

@@ -15,7 +15,7 @@ from .language import Scenario
 from .runner import Failed, play
 from .test_scenarios import SCENARIOS
 
-pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.interop
 
 
 LIMITS = {
@@ -54,12 +54,19 @@ FEW = 3
 SIZES = Counter(str(_broker_settings(scenario)) for scenario in CASES)
 
 
+PLAIN: tuple[bool, list[tuple[str, str]]] = (False, [])
+
+
+def _marks(scenario: Scenario) -> list[pytest.MarkDecorator]:
+    """Most want a broker of the same settings; beside them the others start theirs in turn."""
+    settings = _broker_settings(scenario)
+    group = pytest.mark.xdist_group("scenarios" if settings == PLAIN else "scenarios-set")
+    return [group, ALONE] if SIZES[str(settings)] < FEW else [group]
+
+
 @pytest.mark.parametrize(
     "scenario",
-    [
-        pytest.param(each, id=each.title, marks=ALONE if SIZES[str(_broker_settings(each))] < FEW else ())
-        for each in CASES
-    ],
+    [pytest.param(each, id=each.title, marks=_marks(each)) for each in CASES],
 )
 def test_scenario_on_kafka(broker: KafkaBroker, scenario: Scenario) -> None:
     host = KafkaHost(broker, _config(scenario), waits=scenario.waits)

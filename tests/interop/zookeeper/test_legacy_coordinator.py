@@ -20,7 +20,7 @@ from tests.sampled import in_full
 
 from .era import GROUP_COMMAND, ZOOKEEPER, ZooKeeperEnsemble, ZooKeeperServer, java
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 CONFIG = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_session_ms=4000)
 
 

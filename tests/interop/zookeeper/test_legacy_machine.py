@@ -24,7 +24,7 @@ from tests.unit.zookeeper import (
 from .era import ZooKeeperServer
 from .real_tree import RealTree
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 MODULES = (
     test_legacy_election,
     test_legacy_failover,

@@ -19,7 +19,7 @@ from tests.sampled import FULL
 from ..kafka import RealKafka
 from .era import GROUP_COMMAND, OFFSET_CHECKER, SCALA, OldBroker, ZooKeeperServer, eventually, together
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROW = re.compile(
     r"^(?:(?P<group>\S+) +)?(?P<topic>t\d) +(\d+) +(\d+|unknown|-) +(\d+|unknown|-) +(\d+|unknown|-) +(\S+)"
 )

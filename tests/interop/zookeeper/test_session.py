@@ -35,7 +35,7 @@ from tests.sampled import in_full
 from ..kafka import _pkcs8
 from .era import ZooKeeperServer, eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 USER, PASSWORD = "alice", "alice-secret"
 
 
