@@ -12,9 +12,12 @@ POSIX_SHELL = "the commands are those for a POSIX shell"
 NO_READER = "no process is given its end of a pipe there"
 LEFT_OUT = {
     "tests/cli/test_completion_in_shells.py": "bash, zsh and fish are typed into at a POSIX terminal",
+    "tests/cli/test_commands_of_pages.py::test_the_config_file_of_the_page": MODES,
     "tests/cli/test_config.py::TestConfigFile::test_secrets_others_may_read": MODES,
+    "tests/cli/test_demo_next.py::test_a_client_without_share_consumers": POSIX_SHELL,
     "tests/cli/test_doctor_many.py::test_a_process_that_was_killed": NO_READER,
     "tests/cli/test_doctor_many.py::test_it_tells_what_one_process_tells": NO_READER,
+    "tests/cli/test_doctor_many.py::test_one_partition_that_cannot_be_read": NO_READER,
     "tests/cli/test_examples.py": "the examples are scripts of a POSIX shell",
     "tests/cli/test_extras.py::test_a_checkout": POSIX_SHELL,
     "tests/cli/test_extras.py::test_a_tool_of_uv": POSIX_SHELL,
@@ -23,6 +26,9 @@ LEFT_OUT = {
     "tests/cli/test_extras.py::test_uv": POSIX_SHELL,
     "tests/cli/test_extras.py::test_without_a_pip": POSIX_SHELL,
     "tests/cli/test_secrets.py::TestFilesThatOthersMayRead": MODES,
+    "tests/cli/test_serve_secured.py::test_a_password_comes_from_somewhere_safe[arguments7": MODES,
+    "tests/cli/test_serve_secured.py::test_secrets_that_others_may_read": MODES,
+    "tests/cli/test_webhook.py::TestWhereTheSecretComesFrom::test_a_file_that_others": MODES,
     "tests/unit/broker/test_fairness.py::test_more_connections_than_descriptors": LIMITS,
     "tests/unit/broker/test_few_files.py": LIMITS,
     "tests/unit/log/test_open_files.py::test_a_log_that_fails_to_open": "no folder is synced there",
