@@ -88,7 +88,6 @@ def clock_of_the_operator(scene: Scene) -> Truth:
                 Says(
                     ("clock",),
                     (rf'"group_id": "{scene.group}"[^}}]*"deletes?"', "would delete"),
-                    code=5,
                     answer=stale,
                 ),
             ),

@@ -70,5 +70,4 @@ def offsets_expired(scene: Scene) -> Truth:
         doctor=Says(("not found|does not exist|Dead",), (verdict("healthy"),), code=3),
         blame=Says((blamed("deletion", expired),), ("deleted, or their topic was",)),
         replay_log=Says((event("(offsets|group)-(expired|deleted).*", detail__cause=expired),)),
-        verify=Says(code=3),
     )

@@ -175,7 +175,7 @@ def never_acknowledges_a_revocation(scene: Scene) -> Truth:
     scene.sleep(2)
     fine = scene.reader("web-b", topic, **slow)  # type: ignore[arg-type]
     scene.until(lambda: scene.asked("describe").group(scene.group)["state"] == "Reconciling", "it moves")
-    scene.sleep(20)
+    scene.sleep(65)  # nobody else commits, so that it is dead is certain after a minute
 
     def goes_on(_: Scene) -> None:
         scene.settled(topic, 4, fine)

@@ -104,6 +104,6 @@ def flapping(facts: Facts) -> Iterator[Found]:
         if len(events) >= FLAPS:
             yield (
                 f"{instance_id} was taken over {count_of(len(events), 'time')} since {utc(facts.since_ms)}",
-                "two processes share it, or one crashes and returns; kgroup explain FENCED_INSTANCE_ID",
+                "give each process a group.instance.id of its own, unless one crashes and returns",
                 [f"at {utc(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
             )

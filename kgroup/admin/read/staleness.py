@@ -1,6 +1,7 @@
 """When a group last wrote anything: only `__consumer_offsets` shows it, no request does."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
@@ -8,8 +9,13 @@ from kgroup.admin.read.broker_clock import SET_RIGHT, clock_of
 from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.domain import offsets_partition_of
 
-Stale = tuple[dict[str, int | None], tuple[ItemError, ...]]
-"""Groups with how long they have been silent (ms), and why it is unknown for others."""
+
+class Stale(NamedTuple):
+    """Groups with how long they are silent (ms), why that is unknown of others, and a clock that is off."""
+
+    ages: dict[str, int | None]
+    unsure: tuple[ItemError, ...] = ()
+    clock_off: str | None = None
 
 
 def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stale:
@@ -20,7 +26,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     """
     written = {name: at for name, at in last_written(cluster, group_ids).items() if at is not None}
     if not written:
-        return {}, ()
+        return Stale({})
     clock = clock_of(cluster, cluster.now_ms())
     found: dict[str, int | None] = {}
     unsure: list[ItemError] = []
@@ -31,7 +37,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
         elif clock.here_ms - at >= limit_ms:
             message = f"{name}: how long it has been silent is not known: {clock.words}"
             unsure.append(ItemError(name, CLOCK_UNSURE.code, message, SET_RIGHT))
-    return found, tuple(unsure)
+    return Stale(found, tuple(unsure), clock.off)
 
 
 def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:

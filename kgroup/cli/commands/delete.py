@@ -81,8 +81,6 @@ def command(
     is a pattern; '[*]' is the group called *.
     """
     from kgroup.admin.change.delete import delete_groups, plan_deletion
-    from kgroup.admin.read.listing import list_groups
-    from kgroup.admin.read.staleness import stale
     from kgroup.cli.views.deletion import deletion
 
     stale_s = parse_duration(stale_for) if stale_for is not None else None
@@ -103,14 +101,10 @@ def command(
         return show(env, delete(env, zookeeper, wanted_there))
     with open_admin(env) as admin:
         named = expand(admin, group or [], change=True)
-        names = list(named.groups)
         ages: dict[str, int | None] = {}
         if stale_s is not None:
-            listing = list_groups(admin, (EMPTY,))
-            empty = [g.group_id for g in listing.groups if not group or g.group_id in names]
-            ages, unsure = stale(admin, empty, int(stale_s * 1000))
-            unseen = tuple({*named.unseen, *listing.errors, *unsure})
-            names, named = list(ages), Named(tuple(ages), unseen)
+            ages, named = _silent(env, admin, named if group else None, stale_s)
+        names = list(named.groups)
         if execute and wait_empty:
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
@@ -130,6 +124,22 @@ def command(
         if done.journal_id:
             result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
     return show(env, result)
+
+
+def _silent(
+    env: Env, admin: "ClusterView", named: Named | None, stale_s: float
+) -> tuple[dict[str, int | None], Named]:
+    """Return the empty groups, of those named or of all, that were silent for so long, and how long (ms)."""
+    from kgroup.admin.read.listing import list_groups
+    from kgroup.admin.read.staleness import stale
+
+    listing = list_groups(admin, (EMPTY,))
+    empty = [g.group_id for g in listing.groups if named is None or g.group_id in named.groups]
+    ages, unsure, clock_off = stale(admin, empty, int(stale_s * 1000))
+    if clock_off is not None and not unsure:
+        env.note(f"{clock_off}; how long groups are silent is measured by the brokers'")
+    unseen = () if named is None else named.unseen
+    return ages, Named(tuple(ages), tuple({*unseen, *listing.errors, *unsure}))
 
 
 def _restore(

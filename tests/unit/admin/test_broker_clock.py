@@ -63,7 +63,7 @@ def silent(written_s: int, newest_s: int, limit_s: int) -> tuple[dict[str, int |
     """Which groups count as stale, and of which it is not known; seconds ago by this machine's clock."""
     here_s = time.time_ns() // 1_000_000_000
     fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_s - written_s, {0: 4}))
-    found, unsure = stale(ClusterView(stamped(fake, (here_s - newest_s) * 1000)), ["g"], limit_s * 1000)
+    found, unsure, _ = stale(ClusterView(stamped(fake, (here_s - newest_s) * 1000)), ["g"], limit_s * 1000)
     return found, [each.code for each in unsure]
 
 
