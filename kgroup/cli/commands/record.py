@@ -127,8 +127,8 @@ def command(
         )
         if metrics is not None:
             open_.enter_context(_served(env, recorder, metrics, metrics_limit))
-        env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
-        with _stopped_by_sigterm(stop):
+        with _stopped_by_signals(stop):
+            env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
     return ExitCode.OK if stop.is_set() else _seen_at_the_end(env, recorder.state)
 
@@ -239,7 +239,7 @@ def _served(env: Env, recorder: "Recorder", address: str, most: int) -> Iterator
 
 
 @contextmanager
-def _stopped_by_sigterm(stop: threading.Event) -> Iterator[None]:
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end the recorder after its current step."""
     before = {n: signal.signal(n, lambda *_: stop.set()) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
