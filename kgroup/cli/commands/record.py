@@ -128,7 +128,8 @@ def command(
         if metrics is not None:
             open_.enter_context(_served(env, recorder, metrics, metrics_limit))
         with _stopped_by_signals(stop):
-            env.note(f"recording into {folder}, with a look every {terms.interval_ms / 1000:g} s; Ctrl-C ends it")
+            every_s = f"{terms.interval_ms / 1000:g} s"
+            env.note(f"recording into {folder}, with a look every {every_s}; Ctrl-C ends it")
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
     return ExitCode.OK if stop.is_set() else _seen_at_the_end(env, recorder.state)
 
