@@ -91,7 +91,7 @@ def story(case: Case, group: str) -> list[dict[str, Any]]:
     code, told = kgroup("replay-log", group, "-b", case.server.bootstrap)
     assert code == 0 and told["coverage"][0]["from_the_start"]
     events: list[dict[str, Any]] = told["events"]
-    assert [e for e in events if e["suspicious"] or "suspicious" in e["detail"]] == []
+    assert [(e["detail"], e["cause"]) for e in events if e["suspicious"] or "suspicious" in e["detail"]] == []
     rebalances = [e for e in events if e["event"] in ("rebalance-completed", "rebalance-started")]
     unexplained = [e for e in rebalances if not e["cause"] or "records do not tell" in e["cause"]]
     assert rebalances and unexplained == []
