@@ -564,7 +564,7 @@ class Group:
         if state.commits == "other-id":
             # After a deletion, its offset is still there: the coordinator was down when it happened.
             gone = state.log == "deleted"
-            self._at(self.since_ms + (-2_000 if gone else 2_000), self._with_other_id)
+            self._at(self.since_ms + (-2_000 if gone else 200), self._with_other_id)
         if state.membership != "stable":
             self._unrest()
 
