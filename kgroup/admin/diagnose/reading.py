@@ -263,7 +263,7 @@ def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
             for event in facts.history or ()
             if event.kind == Kind.MEMBER_REPLACED and event.member_id == member_id
         )
-        return max(facts.completed_ms, max(taken_over, default=-1))
+        return max([facts.completed_ms, *taken_over])
     got = -1
     for event in reversed(facts.history or ()):
         if event.member_id != member_id or event.kind not in _OWNING:

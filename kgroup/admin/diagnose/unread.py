@@ -1,6 +1,5 @@
 """The fate of unread records: held back by a transaction that does not end, or about to be deleted."""
 
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -10,7 +9,7 @@ from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import record_times
 from kgroup.admin.refusals import code_name
@@ -57,7 +56,7 @@ def _held_back(facts: Facts) -> list[TopicPartition]:
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
     for place, row in facts.rows:
-        if not row.lag or not row.work or row.committed_offset is None:
+        if not row.work or row.committed_offset is None:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
@@ -105,18 +104,15 @@ def _written_before(
     """Return the partitions of which some group's first unread record is older than this."""
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
-    failed = {place: at for place, at in listed.items() if isinstance(at, KgroupError)}
-    young_from = {
-        place: at.offset if at.offset >= 0 else sys.maxsize
-        for place, at in listed.items()
-        if isinstance(at, ListedOffset)
-    }
     found = set()
     for each, those in behind:
-        for place in failed.keys() & those.keys():
-            what = f"how long records of {place} have been unread: {failed[place].message}"
-            each.unseen.append(Unseen(LAG, code_name(failed[place]), what))
-        found.update([place for place, first in those.items() if first < young_from.get(place, 0)])
+        for place in those.keys() & listed.keys():
+            at = listed[place]
+            if isinstance(at, KgroupError):
+                what = f"how long records of {place} have been unread: {at.message}"
+                each.unseen.append(Unseen(LAG, code_name(at), what))
+            elif not 0 <= at.offset <= those[place]:
+                found.add(place)
     return found
 
 

@@ -116,7 +116,7 @@ def groups_only(
     for group_id, answer in answers.items():
         node = coordinators[group_id]
         if isinstance(answer, GroupDescription) and isinstance(node, Node):
-            # Just created here and not shared: a copy of so many fields takes a while; below too.
+            # Just created here and not shared: a copy of so many fields takes a while.
             answer.coordinator = node  # type: ignore[misc]
     return answers
 
@@ -395,6 +395,7 @@ def _complete(
         no_offsets=group.no_offsets if stored == {} and not left_out else None,
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
+    # As its coordinator, above.
     complete.findings = findings.find(complete, seen.counts)  # type: ignore[misc]
     return complete
 

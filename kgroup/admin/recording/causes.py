@@ -17,7 +17,7 @@ from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.models import Member
 from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
-from kgroup.admin.statuses import PartitionStatus
+from kgroup.admin.statuses import PROMPT_MS, PartitionStatus
 from kgroup.domain import OFFSETS_TOPIC, count_of, first_of
 from kgroup.history.fold.explain import blame
 
@@ -42,8 +42,6 @@ _PASSING = frozenset({"KG101", "KG102", "KG103", "KG306"})
 _OF_REBALANCES = frozenset({"KG110", "KG111", "KG112", "KG119"})
 """Findings about the last rebalance, or one under way; of no other does a record say who did it."""
 _OF_ASSIGNMENT = "KG104"
-_ALIVE_MS = 15_000
-"""A host goes on if a member on it committed so much later than a silent one; `doctor` compares so, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +140,9 @@ def _is_explained(code: str, facts: Facts, before: Look | None) -> bool:
         name = facts.group.group_id
         if before is None or name not in before.lags:
             return False
-        places = {(row.topic, row.partition) for row in before.lags[name].offsets}
-        return places == {place for place, _ in facts.rows} and before.rebalanced.get(name) != rebalanced(
-            facts
-        )
+        had = {(row.topic, row.partition) for row in before.lags[name].offsets}
+        none_added = had == {place for place, _ in facts.rows}
+        return none_added and before.rebalanced.get(name) != rebalanced(facts)
     return code in _OF_REBALANCES and not facts.rebalances
 
 
@@ -198,7 +195,8 @@ def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
             if status == PartitionStatus.READING:
                 going.add(host)
             (last if status == PartitionStatus.STALLED else signs).setdefault(host, []).append(at_ms)
-    going |= {host for host, at in last.items() if max(signs.get(host, [-1])) >= min(at) + _ALIVE_MS}
+    # As with the partitions of a group: others were served meanwhile.
+    going |= {host for host, at in last.items() if max(signs.get(host, [-1])) >= min(at) + PROMPT_MS}
     for bad in found:
         hosts = _silent_hosts(now.facts[bad.group]) if bad.code in _OF_SILENCE else set()
         if len(hosts) == 1 and not hosts & going:

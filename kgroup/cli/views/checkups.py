@@ -1,9 +1,9 @@
 """Check-ups of groups as text, JSON and errors: of `doctor`, and of `explain` with a cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from kgroup.admin.as_json import document
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.exit_codes import ExitCode, of_batch
@@ -14,7 +14,7 @@ from kgroup.domain import Document, count_of, grouped
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.doctor import Alike, Checkup, Diagnosis, Examined
+    from kgroup.admin.diagnose.doctor import Checkup, Examined
 
 LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 _WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
@@ -59,11 +59,6 @@ def unseen_of(checkups: "Iterable[Checkup]") -> list[ItemError]:
     return errors
 
 
-def _flat(found: "Diagnosis | Alike") -> Document:
-    """Return the fields of a finding, or status; `asdict` would copy the name of each partition."""
-    return {field.name: getattr(found, field.name) for field in fields(found)}
-
-
 def document_of(checkup: "Checkup") -> Document:
     """Return a check-up as JSON."""
     return {
@@ -72,8 +67,8 @@ def document_of(checkup: "Checkup") -> Document:
         "state": checkup.group.state,
         "verdict": checkup.verdict,
         "healthy": checkup.healthy,
-        "findings": [_flat(found) for found in checkup.findings],
-        "statuses": [_flat(alike) for alike in checkup.statuses],
+        "findings": [document(found) for found in checkup.findings],
+        "statuses": [document(alike) for alike in checkup.statuses],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
 
@@ -95,7 +90,7 @@ def result_of(
     checkups = examined.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **_flat(finding)} for c in checkups for finding in c.findings]
+    rows = [{"group_id": c.group.group_id, **document(finding)} for c in checkups for finding in c.findings]
     return Result(
         {"groups": [document_of(checkup) for checkup in checkups], "recorded": recorded},
         [*head, *blocks(checkups, top)],
