@@ -114,7 +114,7 @@ _BOTH = "kgroup describe GROUP --zookeeper HOST:PORT"
 CODES: dict[str, Code] = {
     "KG101": Code(
         WARN,
-        "A member has not reached its target assignment",
+        "A member has not reached its target assignment, or that is not computed yet",
         "Usually passes within the rebalance timeout. If it lasts, restart the named member.",
         (_DOCTOR,),
         "moving",

@@ -115,10 +115,10 @@ class Asked:
     """Of some groups `lag --fail-above 0` and `wait` alone: their exit codes."""
 
     @property
-    def moments(self) -> Sequence[int]:
+    def moments(self) -> tuple[int, ...]:
         """All moments of its commands."""
         commands = (self.describe, self.lag, self.above, self.wait, self.doctor)
-        return sorted({moment for each in commands for moment in each.moments})
+        return tuple(sorted({moment for each in commands for moment in each.moments}))
 
 
 @contextlib.contextmanager

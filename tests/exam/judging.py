@@ -134,7 +134,7 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
 
 def _cautions(group: Group, asked: Asked) -> Iterator[Fault]:
     """Whether plans that change offsets say that somebody commits without being a member."""
-    reset = asked.reset.by_group().get(group.name)
+    reset = asked.reset.by_group.get(group.name)
     if group.share or group.members or reset is None or reset["error_code"]:
         return
     late = [ms for ms in group.outside_ms if ms > NOW_MS - 300_000]
@@ -278,7 +278,7 @@ def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
 
 def _times(group: Group, asked: Asked) -> Iterator[Fault]:
     """Yield ages of the oldest unread records that are not theirs; bounds must have them between them."""
-    for row in asked.lag.by_group().get(group.name, {}).get("offsets", ()):
+    for row in asked.lag.by_group.get(group.name, {}).get("offsets", ()):
         part = group.parts[TopicPartition(row["topic"], row["partition"])]
         least, most = row["time_lag_at_least_ms"], row["time_lag_at_most_ms"]
         if row["time_lag_ms"] is not None:

@@ -18,6 +18,7 @@ from kgroup.protocol.messages import streams_group_heartbeat as sgh
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
+    DescribedGroup,
 )
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -79,6 +80,13 @@ class Entry(NamedTuple):
     offset: int
     kind: str
     ms: int
+
+
+class End(NamedTuple):
+    """A member that went, and the partitions that it may have had until then."""
+
+    ms: int
+    places: frozenset[Place]
 
 
 class Commit(NamedTuple):
@@ -148,7 +156,7 @@ class Group:
         self.rebalances: list[int] = []
         self.moving = False
         self.outside_ms: list[int] = []
-        self.ends: list[int] = []
+        self.ends: list[End] = []
         self.hot_ms = NOW_MS
         self.look_ms = NOW_MS
         config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
@@ -334,14 +342,23 @@ class Group:
         hung = self.state.owner == "hung" and self.state.protocol == "consumer"
         return hung and self.machine.now_ms >= member.stops_ms
 
+    def _hung_is_removed(self) -> None:
+        """The coordinator has removed whoever confirmed nothing for its rebalance timeout; the others go on."""
+        there = {member.member_id for member in self._described().members}
+        self.members = [member for member in self.members if member.member_id in there]
+        self._settle()
+
     def _waits_for_hung(self) -> bool:
         """Whether a member that hangs has not what it shall have, by the coordinator."""
         hung = {member.member_id for member in self.members if self._hangs(member)}
         if not hung:
             return False
+        members = self._described().members
+        return any(m.member_id in hung and m.assignment != m.target_assignment for m in members)
+
+    def _described(self) -> DescribedGroup:
         asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))
-        group = self.machine.ask(asked, ConsumerGroupDescribeResponse).groups[0]
-        return any(m.member_id in hung and m.assignment != m.target_assignment for m in group.members)
+        return self.machine.ask(asked, ConsumerGroupDescribeResponse).groups[0]
 
     def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:
         if self.state.protocol == "streams":
@@ -658,6 +675,9 @@ class Group:
             for member in self.members:
                 member.owned = frozenset(p for p in member.owned if p.topic != self.main)
             self._settle()
+            if self.moving and self.state.others == "busy":
+                # Else nobody sends a heartbeat any more, and the next epoch stays without an assignment.
+                self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
 
     # owners
 
@@ -698,7 +718,7 @@ class Group:
         old = self.owner(self.subject)
         if old is None:
             return
-        self.ends.append(self.machine.now_ms)
+        self._ends(old.owned)
         at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
         fresh.stops_ms = self.machine.now_ms
         self._leave(old)
@@ -710,6 +730,11 @@ class Group:
         fresh.epoch = 0
         self._beat(fresh, first=True)
         self._settle()
+
+    def _ends(self, places: frozenset[Place]) -> None:
+        """A member goes, before it commits what waits in these partitions."""
+        if places:
+            self.ends.append(End(self.machine.now_ms, places))
 
     def _all_leave(self) -> None:
         for member in list(self.members):
@@ -773,7 +798,7 @@ class Group:
         assert answer.error_code == 0, answer
         member.member_id, member.epoch = answer.member_id, answer.generation_id
         self._owns(member, member.owned)
-        self.ends.append(self.machine.now_ms)
+        self._ends(member.owned)
 
     def _third(self) -> None:
         self.moving = self.state.membership in ("rebalance", "stuck")
@@ -797,6 +822,7 @@ class Group:
                 self._settle()
 
     def _third_goes(self) -> None:
+        self._ends(self.members[-1].owned)
         self._leave(self.members[-1])
         if self.classic:
             slots = [(m, self._send_join(m)) for m in self.members]

@@ -285,7 +285,7 @@ class RealGroup(Group):
         old = self.owner(self.subject)
         if old is None:
             return
-        self.ends.append(self.machine.now_ms)
+        self._ends(old.owned)
         at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
         fresh.stops_ms = self.machine.now_ms
         self._leave(old)
@@ -294,7 +294,7 @@ class RealGroup(Group):
 
     def _taken_over(self) -> None:
         old = next(m for m in self.members if m.instance is not None)
-        self.ends.append(self.machine.now_ms)
+        self._ends(old.owned)
         fresh = Member(old.name, old.topics, old.instance, old.regex)
         fresh.owned, fresh.got_ms, fresh.stops_ms = old.owned, dict(old.got_ms), old.stops_ms
         self.members[self.members.index(old)] = fresh
@@ -316,6 +316,8 @@ class RealGroup(Group):
         if not self.real:
             super()._third_goes()
             return
+        third = self.members[-1]
+        self._ends(frozenset(place for place in self.parts if place.topic in third.topics))
         self._leave(self.members[-1])
 
     # records and commits

@@ -194,10 +194,13 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
             _reading(waited + slack, alone + slack, newest - began + slack, usual, silent)
             for slack in (-NEAR, 0, NEAR)
         ]
-    ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in group.ends)
-    if ended >= LOOPS and part.place.topic == group.main and waited > PROMPT_MS + NEAR:
+    ends = [end.ms for end in group.ends if part.place in end.places]
+    ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in ends)
+    # Whether one that came and went on its own had it is not known of each client.
+    certain = group.state.membership != "flapping"
+    if ended >= LOOPS and certain and waited > PROMPT_MS + NEAR:
         found = [("stalled", "error")]
-    elif group.ends:
+    elif ends:
         # So soon it may be a restart as others are.
         found += [("stalled", "error"), ("stalled", "warn"), ("reading", "ok")]
     older = [
@@ -209,7 +212,7 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     bounds = [max(SUSPECT_MS, TIMES * usual) for usual in (min(delays), max(delays))]
     idle = group.look_ms - max(own, default=-1)
     reads = idle < min(bounds) - NEAR and waited > PROMPT_MS + NEAR
-    if older and min(older) < -NEAR and reads and not group.ends:
+    if older and min(older) < -NEAR and reads and not ends:
         return [("falling-behind", "warn")]
     if older and min(older) <= NEAR and idle <= max(bounds) + NEAR:
         found.append(("falling-behind", "warn"))

@@ -173,11 +173,14 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     waited = [f"{view.name if member is None else name_of(member)} ({state})" for member, view, state in late]
     known = [member for member, _, _ in late if member is not None]
     deadlines = [_deadline(facts, member, event.timestamp_ms) for member, event in due if member is not None]
+    hint = "the coordinator computes it at a heartbeat: none comes, or its assignor fails, as its log says"
+    if late:
+        removal = removal_of(facts.group.group_id, known)
+        hint = f"a member confirms within its rebalance timeout, or is removed then; {removal} removes it now"
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
-        f"a member confirms within its rebalance timeout, or is removed then; "
-        f"{removal_of(facts.group.group_id, known)} removes it now",
+        hint,
         [
             f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
             *deadlines[:SHOWN],

@@ -237,7 +237,7 @@ def _with_offsets(
 ) -> list[GroupDescription]:
     """Return the groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
-    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, patterns_at_rest, topics_read
+    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read, unassigned_patterns
     from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
 
     share = {group.group_id for group in groups if group.type == SHARE}
@@ -247,9 +247,9 @@ def _with_offsets(
         for group in groups
     }
     by_name = {group.group_id: group for group in groups}
-    resting = {name for name, group in by_name.items() if patterns_at_rest(group.known_members)}
-    visible = cluster.topics(None).keys() if resting else ()
-    read = {name: topics_read(group.known_members, visible) for name, group in by_name.items()}
+    matched = {name for name, group in by_name.items() if unassigned_patterns(group)}
+    visible = cluster.topics(None).keys() if matched else ()
+    read = {name: topics_read(group, visible) for name, group in by_name.items()}
     needed = set().union(*read.values()) | {
         name
         for group in groups
@@ -271,7 +271,7 @@ def _with_offsets(
     ends = log_ends(cluster, bare.union(*stored.values()), topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
-    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, resting, unread, known_shared)
+    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, matched, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -347,7 +347,7 @@ class _Seen:
     sight: Sight
     counts: Mapping[str, int | None]
     read: Mapping[str, set[str]]
-    resting: Collection[str]
+    matched: Collection[str]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
 
@@ -375,7 +375,7 @@ def _complete(
     read = seen.read[name]
     # Where the members' topics are all visible, offsets of former topics do not matter to any reader. A
     # pattern that was resolved here may match topics that are hidden.
-    all_read = read and name not in seen.resting and may_see(read, seen.topics)
+    all_read = read and name not in seen.matched and may_see(read, seen.topics)
     left_out = not (seen.all_topics or all_read)
     if left_out:
         errors.append(unseen_offsets(group.group_id))

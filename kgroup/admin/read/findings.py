@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.codes import CODES, ERROR
 from kgroup.admin.models import (
+    ASSIGNING,
     CLASSIC,
     CONSUMER,
     EMPTY,
@@ -52,6 +53,11 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
             yield f"{count_of(len(members), 'member')} {_LATE[state]}: {_names(members)}", hint
         else:
             yield from (_late(group, member) for member in members)
+    if group.state == ASSIGNING and not late:
+        yield (
+            f"the target is that of epoch {group.assignment_epoch}: epoch {group.group_epoch} has none yet",
+            None,
+        )
 
 
 _LATE = {

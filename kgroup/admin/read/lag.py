@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
+    ASSIGNING,
     CLASSIC,
     DEAD,
     EMPTY,
@@ -48,29 +49,30 @@ def log_starts(
     return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
 
 
-def topics_read(members: Sequence[Member], visible: Iterable[str] = ()) -> set[str]:
+def topics_read(group: GroupDescription, visible: Iterable[str] = ()) -> set[str]:
     """Return the topics that members subscribe to or, as of a regular expression, have partitions of.
 
-    Of `visible` topics those too that match an expression which the coordinator does not resolve now.
+    Of `visible` topics those too that match an expression of which no current assignment shows the topics.
     """
     read = {
         topic
-        for member in members
+        for member in group.known_members
         for has in (member.assignment, member.target_assignment)
         for topic in (*(member.subscribed_topics or ()), *(e.topic for e in has or ()))
     }
-    return read.union(*(matching_topics(compile_regex(each), visible) for each in patterns_at_rest(members)))
+    return read.union(*(matching_topics(compile_regex(each), visible) for each in unassigned_patterns(group)))
 
 
-def patterns_at_rest(members: Iterable[Member]) -> set[str]:
-    """Return the regular expressions of which all members left for now.
+def unassigned_patterns(group: GroupDescription) -> set[str]:
+    """Return the regular expressions of which no current assignment shows the topics.
 
-    The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848).
+    The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848): not while all
+    of them left for now. In a group that is Assigning, the assignment is an older epoch's.
     """
-    members = [member for member in members if member.subscribed_regex]
-    resolved = {member.subscribed_regex for member in members if member.state != MemberStatus.LEFT}
-    resting = {member.subscribed_regex or "" for member in members} - resolved
-    return {each for each in resting if fault_of(each) is None}
+    members = [member for member in group.known_members if member.subscribed_regex]
+    there = () if group.state == ASSIGNING else [m for m in members if m.state != MemberStatus.LEFT]
+    patterns = {m.subscribed_regex or "" for m in members} - {m.subscribed_regex for m in there}
+    return {pattern for pattern in patterns if fault_of(pattern) is None}
 
 
 def never_committed(

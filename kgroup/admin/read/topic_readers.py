@@ -34,7 +34,7 @@ def reading(
         if topic is not None:
             # Whether it subscribes to the topic, owns or committed it; None when unknown.
             members = found.known_members
-            reads = topic in topics_read(members, [topic]) or (
+            reads = topic in topics_read(found, [topic]) or (
                 not isinstance(stored, KgroupError) and topic in stored
             )
             subscriptions_known = readers_known(found) and all(
