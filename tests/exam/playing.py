@@ -343,7 +343,7 @@ class Group:
         return hung and self.machine.now_ms >= member.stops_ms
 
     def _hung_is_removed(self) -> None:
-        """The coordinator has removed whoever confirmed nothing for its rebalance timeout; the others go on."""
+        """The coordinator removed whoever confirmed nothing for its rebalance timeout; the others go on."""
         there = {member.member_id for member in self._described().members}
         self.members = [member for member in self.members if member.member_id in there]
         self._settle()

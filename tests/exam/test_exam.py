@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from .asking import asked, seen
 from .detection import weights
 from .exam import VIEWS, examined
+from .judging import Answers, faults
 from .known import is_known
+from .machine import Machine
+from .playing import played
 from .states import State, drawn
 
 COUNT = 40
@@ -22,6 +32,9 @@ FOUND = (
     "protocol=consumer subscription=pattern owner=hung log=recreated",
     "owner=hung delay=lazy since=400",
     "owner=hung membership=shared-id delay=lazy log=grown since=120",
+    "protocol=consumer subscription=pattern owner=hung log=recreated since=400 others=quiet delay=lazy",
+    "protocol=streams owner=hung commits=other-id membership=flapping since=1200 delay=lazy seed=8800466",
+    "subscription=other-topic log=compacted since=400",
 )
 """States that an exam found wrong, and that few seeds draw."""
 
@@ -34,6 +47,40 @@ def test_the_commands_say_what_is_true_of_states_that_a_program_makes_up() -> No
         if not is_known(fault.judge, fault.why)
     }
     assert not found, "\n".join(sorted(found))
+
+
+WRONG: Mapping[str, tuple[str, str, Callable[[Any], object]]] = {
+    "doctor": ("", "doctor", lambda group: group.update(verdict="sick")),
+    "statuses": ("", "lag", lambda group: group["offsets"][0]["status"].update(name="gone", weight="warn")),
+    "commands": ("", "wait", lambda group: group.update(held=not group["held"], total_lag=0)),
+    "times": ("owner=hung", "lag", lambda group: group["offsets"][0].update(time_lag_ms=86_400_000)),
+    "knock-out": ("visibility=settings", "doctor", lambda group: group.update(verdict="sick")),
+    "crash": ("", "describe", lambda group: group.update(state="Traceback")),
+    "cautions": ("owner=none commits=outside since=120", "reset", lambda group: group.update(caution=None)),
+}
+"""A state, the command of whose answer something is changed, and how: one for each judge."""
+
+
+@pytest.mark.parametrize("judge", WRONG)
+def test_each_judge_marks_an_answer_that_is_wrong(judge: str) -> None:
+    """A tuple that was compared with a list once kept two of them from ever being asked."""
+    text, command, spoil = WRONG[judge]
+    state = State.parse(text)
+    machine = Machine()
+    with closing(machine):
+        (group,) = played(machine, [state])
+        full = None
+        if state.visibility != "all":
+            first = asked(seen(machine, "all", "right"), [group.name], "all", "right")
+            full = Answers.of(group.name, first)
+        whole = asked(seen(machine, state.visibility, "right"), [group.name], state.visibility, "right")
+        assert not list(faults(group, whole, full))
+        ran = getattr(whole, command)
+        document = deepcopy(ran.document)
+        spoil(next(each for each in document["data"]["groups"] if each["group_id"] == group.name))
+        wrong = replace(whole, **{command: replace(ran, out=json.dumps(document))})
+        found = {fault.judge for fault in faults(group, wrong, full)}
+    assert ("commands" if judge == "cautions" else judge) in found
 
 
 def test_the_exam_does_not_know_how_kgroup_judges() -> None:

@@ -54,10 +54,11 @@ class Clock:
         """Return whether records of this partition may be older than this machine's time says."""
         return self.is_behind or place in self.ahead
 
-    def words_of(self, place: TopicPartition) -> str | None:
-        """Return what is wrong, or may be, with the clocks for the records of this partition."""
-        if self.words is None and place in self.ahead:
-            return f"what was written to {place} is stamped later than it is: {_EITHER}"
+    @property
+    def doubt(self) -> str | None:
+        """What is wrong, or may be, with the clocks, by the records of `ahead` too."""
+        if self.words is None and self.ahead:
+            return f"what was written to {min(self.ahead)} is stamped later than it is: {_EITHER}"
         return self.words
 
     @property

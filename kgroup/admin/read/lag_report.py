@@ -18,7 +18,7 @@ from kgroup.admin.models import (
     OpenProducer,
     PartitionRow,
 )
-from kgroup.admin.read.broker_clock import Clock, clock_of
+from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.read.readable import CLOCK_UNSURE
@@ -167,11 +167,12 @@ def report_of(
     description: Description,
     first: Mapping[tuple[str, str, int], OffsetRow],
     interval_s: float | None,
-    ages: Ages | None = None,
+    ages: Mapping[str, Ages] | None = None,
 ) -> LagReport:
     """Return the lag of groups described, rates since `first`, and times where `ages` are known."""
     groups = tuple(
-        _report(group, first, interval_s, ages or {}, times=ages is not None) for group in description.groups
+        _report(group, first, interval_s, (ages or {}).get(group.group_id, {}), times=ages is not None)
+        for group in description.groups
     )
     errors = description.errors + tuple(e for group in description.groups for e in group.errors)
     return LagReport(groups, errors, frozenset(error.item for error in description.errors))
@@ -194,22 +195,34 @@ def by_partition(description: Description) -> dict[tuple[str, str, int], OffsetR
     return {(g.group_id, row.topic, row.partition): row for g in description.groups for row in g.offsets}
 
 
-def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
+def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Mapping[str, Ages]:
     """Return the age of the record at each committed offset, for all groups in few requests."""
-    left = {
-        (TopicPartition(row.topic, row.partition), offset)
+    waiting = {
+        group.group_id: {
+            (TopicPartition(row.topic, row.partition), offset)
+            for row in group.offsets
+            if row.work and row.committed_offset is not None
+            for offset in (row.committed_offset, _waits_by(group, row))
+        }
         for group in groups
-        for row in group.offsets
-        if row.work and row.committed_offset is not None
-        for offset in (row.committed_offset, _waits_by(group, row))
     }
-    if not left:
+    # A clock that is off shows in whatever was written last, where nothing waits too.
+    places = {
+        group.group_id: [TopicPartition(row.topic, row.partition) for row in group.offsets]
+        for group in groups
+        if waiting[group.group_id]
+    }
+    if not places:
         return {}
-    clock = clock_of(cluster, cluster.now_ms(), {place for place, _ in left})
-    return {at: _age(clock, at[0], written) for at, written in times_at(cluster, left).items()}
+    clocks = clocks_of(cluster, cluster.now_ms(), set().union(*places.values()))
+    times = times_at(cluster, set().union(*waiting.values()))
+    return {
+        name: {at: _age(clock, times[at]) for at in waiting[name]}
+        for name, clock in ((name, clocks(those)) for name, those in places.items())
+    }
 
 
-def _age(clock: Clock, place: TopicPartition, written: Age) -> Age:
+def _age(clock: Clock, written: Age) -> Age:
     """Return the age of a record by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
@@ -218,10 +231,10 @@ def _age(clock: Clock, place: TopicPartition, written: Age) -> Age:
         what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
         return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")
     age_ms = max(-ahead, 0)
-    words = clock.words_of(place)
+    words = clock.doubt
     if words is None:
         return age_ms
-    most_ms = None if clock.may_be_behind(place) else age_ms
+    most_ms = None if clock.is_behind or clock.ahead else age_ms
     return Between(words, clock.age_ms(written), most_ms, CLOCK_UNSURE.code)
 
 
