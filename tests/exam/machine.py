@@ -145,7 +145,7 @@ class Machine:
         return self.cluster.leader_of(*place)
 
     def configure_group(self, group: str, config: Mapping[str, str]) -> None:
-        self.cluster.configure_group(group, config)
+        self.cluster.configure_group(group, dict(config))
 
     def log(self, topic: str, partition: int) -> Log:
         found = self.cluster.log(topic, partition)

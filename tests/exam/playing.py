@@ -157,6 +157,8 @@ class Group:
         self.moving = False
         self.outside_ms: list[int] = []
         self.ends: list[End] = []
+        self.taken_over = 0
+        """How often a process took an instance id over."""
         self.hot_ms = NOW_MS
         self.look_ms = NOW_MS
         config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
@@ -798,6 +800,7 @@ class Group:
         assert answer.error_code == 0, answer
         member.member_id, member.epoch = answer.member_id, answer.generation_id
         self._owns(member, member.owned)
+        self.taken_over += 1
         self._ends(member.owned)
 
     def _third(self) -> None:

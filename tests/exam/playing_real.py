@@ -139,7 +139,12 @@ class RealGroup(Group):
         host = self.clients[member.member_id] = self.machine.java(), member
         where = {"bootstrap": self.machine.kafka.bootstrap, "group": self.name, "topics": member.topics}
         begun = host[0].begin("share.open", name=member.member_id, at_most=500, **where)
-        begun.add_done_callback(lambda done: (self._checked(done), self._poll(member)))
+
+        def opened(done: Future[Any]) -> None:
+            self._checked(done)
+            self._poll(member)
+
+        begun.add_done_callback(opened)
 
     def _poll(self, member: Member) -> None:
         """Poll a member once, and plan the next time."""
@@ -294,6 +299,9 @@ class RealGroup(Group):
 
     def _taken_over(self) -> None:
         old = next(m for m in self.members if m.instance is not None)
+        if not any(map(self._there, old.topics)):
+            return  # a client joins no group while none of its topics exists
+        self.taken_over += 1
         self._ends(old.owned)
         fresh = Member(old.name, old.topics, old.instance, old.regex)
         fresh.owned, fresh.got_ms, fresh.stops_ms = old.owned, dict(old.got_ms), old.stops_ms
@@ -409,7 +417,7 @@ class RealGroup(Group):
             m.member_id: members[key]
             for m in self.members
             for key in (m.instance, m.member_id)
-            if key in members
+            if key is not None and key in members
         }
         known = [m for m in self.members if m.member_id in given]
         lost = [m.name for m in self.members if m not in known]
@@ -430,7 +438,8 @@ def cleaned(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
     """Take from the compacted logs what their cleaner has left."""
     of = [group for group in groups if group.state.log == "compacted"]
     parts = [part for group in of for place, part in group.parts.items() if place.topic == group.main]
-    before, found = None, {}
+    before: dict[Place, list[int]] | None = None
+    found: dict[Place, list[int]] = {}
     while before != found and parts:  # until it has done its work
         before, found = found, machine.read([part.place for part in parts])
         time.sleep(0.5)

@@ -76,6 +76,9 @@ BROKER = {
 }
 
 
+Where = dict[str, str | int | float | bool]
+
+
 class RealMachine:
     """One broker, clients in processes of their own, and what is planned; NOW_MS is when to look."""
 
@@ -101,7 +104,7 @@ class RealMachine:
     def __enter__(self) -> RealMachine:
         self.kafka.__enter__()
         coordinates(self.kafka)
-        self._where = {"bootstrap.servers": self.kafka.bootstrap, "log_level": 0}
+        self._where: Where = {"bootstrap.servers": self.kafka.bootstrap, "log_level": 0}
         self.admin = AdminClient(self._where)
         self.producer = Producer({**self._where, "linger.ms": 0})
         self._transport = SocketTransport(ConnectionSettings(parse_bootstrap(self.kafka.bootstrap)))
@@ -242,10 +245,12 @@ class RealMachine:
         deadline = time.monotonic() + 60
         while left and time.monotonic() < deadline:
             for message in reader.consume(1_000, 0.2):
-                place = TopicPartition(message.topic(), message.partition())
-                if message.error() is None:
-                    found[place].append(message.offset())
-                elif message.error().code() == KafkaError._PARTITION_EOF:
+                topic, number, offset = message.topic(), message.partition(), message.offset()
+                assert topic is not None and number is not None
+                place, error = TopicPartition(topic, number), message.error()
+                if error is None and offset is not None:
+                    found[place].append(offset)
+                elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                     left.discard(place)
         reader.close()
         assert not left, left

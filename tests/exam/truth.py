@@ -14,6 +14,8 @@ PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
 LOOPS = 3
 """Generations of an owner that end at the same record make a loop."""
+TAKEN = 3
+"""So often within minutes, an instance id has more than one process."""
 NEAR = 1_500
 """Commands may judge either way so near to a bound: a state is seen within some time, not at one moment."""
 Said = tuple[str, str]
@@ -272,7 +274,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG102", "KG112"} if group.classic else {"KG101"}))
     if state.membership == "full" and len(group.members) == FULL:
         found.append(frozenset({"KG117"}))
-    if state.membership == "shared-id" and group.members:
+    if group.taken_over >= TAKEN and group.members:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
