@@ -181,6 +181,9 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     for expected in (*truth.broken, *named, *([frozenset({"KG302"})] if dead else [])):
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
+    for code in sorted(truth.holding & codes):
+        messages = [each["message"] for each in found.doctor["findings"] if each["code"] == code]
+        yield Fault("doctor", f"{code} is found, and holds: {messages[0][:120]}")
     there = all(part.exists for part in group.parts.values())
     quiet = there and not group.ends
     if not truth.broken and truth.sick is False and _calm(truth) and quiet:

@@ -161,9 +161,13 @@ class Group:
         """How often a process took an instance id over."""
         self.hot_ms = NOW_MS
         self.look_ms = NOW_MS
-        config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
-        self._make(self.main, 2, config)
-        self._make(self.side, 1, {})
+        self.retention_ms = {"week": 7 * 24 * HOUR_MS, "near": self.ago.base * 11 // 10, "past": 300_000}[
+            state.retention
+        ]
+        kept = {"retention_ms": str(self.retention_ms)}
+        compacts = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
+        self._make(self.main, 2, kept | compacts)
+        self._make(self.side, 1, kept)
         self.delay_ms = DELAY_MS[state.delay]
         self.period_ms = self.by.choice([5_000, 10_000, 30_000])
         self.phase_ms = self.by.choice([100, 1_000, 3_000])

@@ -73,6 +73,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
     dead = state.owner == "dead-static"
     reasons = {
         "nothing moves a real broker's time": since > longest,
+        "a broker deletes what is beyond its retention when it likes": state.retention == "past",
         "one broker: none of three can be down": state.visibility == "broker",
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"

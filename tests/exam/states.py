@@ -30,10 +30,13 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "since": ("45", "5", "20", "120", "400", "1200"),
     "others": ("busy", "quiet", "alone"),
     "delay": ("prompt", "lazy"),
+    "retention": ("week", "near", "past"),
     "visibility": ("all", "history", "read", "topics", "groups", "settings", "broker"),
     "clock": ("right", "ahead", "behind"),
 }
-"""The values of each dimension; the first is the sound one. `since`: seconds since what went wrong did."""
+"""The values of each dimension; the first is the sound one. `since`: seconds since what went wrong did.
+`retention`: the first records are near its end, or all but the last minutes' are beyond it, not deleted yet.
+"""
 SEEN = ("visibility", "clock")
 """The dimensions of who looks: one played state is looked at in each of their ways."""
 PLAYED = tuple(name for name in DIMENSIONS if name not in SEEN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kgroup.domain import TopicPartition
@@ -14,6 +14,7 @@ PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
 LOOPS = 3
 """Generations of an owner that end at the same record make a loop."""
+NEAR_ITS_END = 0.75
 TAKEN = 3
 """So often within minutes, an instance id has more than one process."""
 NEAR = 1_500
@@ -34,6 +35,8 @@ class Truth:
     waits: frozenset[TopicPartition]
     work: frozenset[TopicPartition]
     broken: tuple[frozenset[str], ...]
+    holding: frozenset[str]
+    """The codes of invariants that hold: none of them may be found."""
     error: bool = False
     """Whether an invariant is broken that is an error."""
 
@@ -54,7 +57,8 @@ def truth_over(group: Group, moments: Sequence[int]) -> Truth:
         place: frozenset().union(*(each.statuses[place] for each in found)) for place in found[0].statuses
     }
     waits = frozenset[TopicPartition]().union(*(each.waits for each in found))
-    return replace(found[-1], statuses=statuses, waits=waits)
+    holding = frozenset.intersection(*(each.holding for each in found))
+    return replace(found[-1], statuses=statuses, waits=waits, holding=holding)
 
 
 def truth_of(group: Group) -> Truth:
@@ -72,7 +76,8 @@ def truth_of(group: Group) -> Truth:
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
     error = _stuck(group) or frozenset({"KG122"}) in _broken(group)
-    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), error)
+    holding = frozenset(_holding(group))
+    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error)
 
 
 def _in_scope(group: Group, part: Part) -> bool:
@@ -278,4 +283,40 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
+    if any(_outlived(group, part, NEAR) for part in group.parts.values()) and not group.share:
+        found.append(frozenset({"KG312"}))
     return found
+
+
+def _outlived(group: Group, part: Part, slack_ms: int) -> bool:
+    """Whether the oldest record that is not read has three quarters of its retention behind it."""
+    compacts = group.state.log == "compacted" and part.place.topic == group.main
+    if part.committed is None or not part.exists or compacts:
+        return False
+    waiting = part.readable(part.committed)
+    return bool(waiting) and group.look_ms - waiting[0].ms > group.retention_ms * NEAR_ITS_END + slack_ms
+
+
+def _holding(group: Group) -> Iterator[str]:
+    """Yield the codes of the invariants that nothing in what was played breaks."""
+    state = group.state
+    calm = state.membership == "stable" and state.owner != "looping"
+    if not group.taken_over:
+        yield "KG110"
+    if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
+        yield "KG111"
+    if not group.moving:
+        yield "KG112"
+    if len(group.members) != FULL:
+        yield "KG117"
+    if not group.outside_ms:
+        yield "KG120"
+    if state.subscription != "two-applications" and calm:
+        yield "KG121"
+    if state.subscription != "pattern-of-nothing":
+        yield "KG122"
+    if not any(m.left for m in group.members):
+        yield "KG103"
+    # A share group may have finished any record but the first.
+    if not any(_outlived(group, part, -NEAR) for part in group.parts.values()):
+        yield "KG312"

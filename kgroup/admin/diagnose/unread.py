@@ -81,39 +81,43 @@ def _going(
         # Compaction alone deletes nothing by age.
         and (not isinstance(policy := policies.get(place.topic), str) or "delete" in policy)
     }
-    near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
+    if not kept:
+        return
+    aged = _written_before(cluster, {place: int(ms * NEAR) for place, ms in kept.items()}, behind)
     now_ms, left = behind[0][0].now_ms, FETCHED
-    for each, those in behind:
-        first = sorted(near & those.keys())
-        if left:
-            # If records are out of order, a young one before the first unread one says nothing about that.
-            first += sorted(kept.keys() & those.keys() - near)
-        looked_at = {place: those[place] for place in first[:left]}
+    for (each, those), old in zip(behind, aged, strict=True):
+        # If records are out of order, a young one before the first unread one says nothing about that.
+        looked_at = dict.fromkeys([*sorted(old), *sorted(kept.keys() & those.keys() - old)][:left])
         left -= len(looked_at)
-        times = record_times(cluster, looked_at) if looked_at else {}
+        times = record_times(cluster, {place: those[place] for place in looked_at}) if looked_at else {}
         each.going = {
             place: Going(kept[place], at if isinstance(at, int) else None)
-            for place, at in ((place, times.get(place)) for place in first)
-            if place in near or (isinstance(at, int) and now_ms - at >= kept[place] * NEAR)
+            for place, at in ((place, times.get(place)) for place in sorted(old | looked_at.keys()))
+            if (now_ms - at >= kept[place] * NEAR if isinstance(at, int) else place in old)
         }
 
 
 def _written_before(
     cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
-) -> set[TopicPartition]:
-    """Return the partitions of which some group's first unread record is older than this."""
+) -> Iterator[set[TopicPartition]]:
+    """Yield of each group the partitions whose first unread record is older than this, as offsets show it.
+
+    The record itself decides where it is read.
+    """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
-    found = set()
     for each, those in behind:
+        old = set()
+        purged = {place for place, _, _ in each.with_status(PartitionStatus.PURGED)}
         for place in those.keys() & listed.keys():
             at = listed[place]
             if isinstance(at, KgroupError):
                 what = f"how long records of {place} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
-            elif not 0 <= at.offset <= those[place]:
-                found.add(place)
-    return found
+            # Before the first young record there may be nothing left, or the marker of a transaction.
+            elif at.offset < 0 or (at.offset > those[place] + 1 and place not in purged):
+                old.add(place)
+        yield old
 
 
 def unread(facts: Facts) -> Iterator[Found]:
