@@ -405,9 +405,9 @@ class RealGroup(Group):
     # the look
 
     def reads(self, key: str, topics: Sequence[str]) -> None:
-        """Take from a member with a pattern what its client made of it, which alone knows when."""
+        """Take from a member what its client subscribes to: what matches, or exists, when it joins."""
         for member in self.members:
-            if member.regex is not None and key in (member.instance, member.member_id):
+            if key in (member.instance, member.member_id):
                 member.topics = tuple(topics)
 
     def observed(self, state: str, members: Mapping[str, frozenset[Place]], *, moving: bool) -> None:

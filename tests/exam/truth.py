@@ -294,6 +294,8 @@ def _outlived(group: Group, part: Part, slack_ms: int) -> bool:
     if part.committed is None or not part.exists or compacts:
         return False
     waiting = part.readable(part.committed)
+    if slack_ms < 0:  # whether a reader of uncommitted records waits for those of an open transaction, may be
+        waiting = [e for e in part.entries if e.offset >= part.committed and e.kind in ("data", "open")]
     return bool(waiting) and group.look_ms - waiting[0].ms > group.retention_ms * NEAR_ITS_END + slack_ms
 
 
@@ -305,7 +307,7 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
         yield "KG111"
-    if not group.moving:
+    if not group.moving and state.owner != "hung":
         yield "KG112"
     if len(group.members) != FULL:
         yield "KG117"

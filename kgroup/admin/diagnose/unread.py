@@ -9,7 +9,7 @@ from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import record_times
 from kgroup.admin.refusals import code_name
@@ -106,16 +106,21 @@ def _written_before(
     """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
+    purged = {place for each, _ in behind for place, _, _ in each.with_status(PartitionStatus.PURGED)}
+    asked = purged & listed.keys()
+    starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     for each, those in behind:
         old = set()
-        purged = {place for place, _, _ in each.with_status(PartitionStatus.PURGED)}
         for place in those.keys() & listed.keys():
             at = listed[place]
             if isinstance(at, KgroupError):
                 what = f"how long records of {place} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
-            # Before the first young record there may be nothing left, or the marker of a transaction.
-            elif at.offset < 0 or (at.offset > those[place] + 1 and place not in purged):
+                continue
+            begins = starts.get(place)
+            first = max(those[place], begins.offset if isinstance(begins, ListedOffset) else 0)
+            # One offset before the first young record may be the marker of a transaction.
+            if at.offset < 0 or at.offset > first + 1:
                 old.add(place)
         yield old
 
