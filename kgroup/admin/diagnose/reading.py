@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from functools import cached_property
+from heapq import nlargest
+from itertools import takewhile
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
@@ -33,10 +36,13 @@ from kgroup.admin.statuses import (
     status_of,
     unknown,
 )
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Kind
+from kgroup.history.fold.events import Event, Kind
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.view import RecordedMember
 
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
@@ -47,18 +53,17 @@ Times: TypeAlias = Mapping[At, Age]
 def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Give each partition the status that the history shows, in a few requests per leader for all groups."""
     judged = [each for each in facts if each.group.type != SHARE and LAG not in each.left_out]
-    waiting = {id(each): dict(_undecided(each)) for each in judged}
-    wanted = {at for each in judged for at in _records_of(each, waiting[id(each)])}
+    courses = [Course(each) for each in judged]
+    wanted = {at for course in courses for at in course.records}
     times = times_at(cluster, wanted) if wanted else {}
-    begun_of = {id(each): dict(each.by_status.get(PartitionStatus.NOT_BEGUN, ())) for each in judged}
-    aged = {id(each): {*waiting[id(each)], *begun_of[id(each)]} for each in judged}
-    clocks = clocks_of(cluster, judged[0].now_ms, set().union(*aged.values())) if any(aged.values()) else None
-    for each in judged:
-        undecided, begun = waiting[id(each)], begun_of[id(each)]
-        if clocks is not None and aged[id(each)]:
-            each.clock = clocks(aged[id(each)])
-        statuses = {place: _status(each, place, row, undecided, times) for place, row in undecided.items()}
-        _set(each, statuses | _fresh(cluster, each, begun) | dict(_former(each)))
+    aged = set[TopicPartition]().union(*(course.aged for course in courses))
+    clocks = clocks_of(cluster, judged[0].now_ms, aged) if aged else None
+    for each, course in zip(judged, courses, strict=True):
+        if clocks is not None and course.aged:
+            each.clock = clocks(course.aged)
+        course.times = times
+        statuses = {place: course.status(place, row) for place, row in course.undecided.items()}
+        _set(each, statuses | _fresh(cluster, course) | dict(_former(each)))
 
 
 def judge_shares(facts: Sequence[Facts]) -> None:
@@ -95,16 +100,6 @@ def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
             yield place, row
 
 
-def _records_of(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> Iterator[At]:
-    """Yield the records whose times decide: the oldest unread ones, and the newest that others have read."""
-    if not undecided or facts.history is None:
-        return
-    for place, row in undecided.items():
-        if (at := _oldest(row)) is not None:
-            yield place, at
-    yield from _samples(facts, undecided)
-
-
 def _oldest(row: OffsetRow) -> int | None:
     """Return the offset of the oldest record that waits, or that holds back what can be read."""
     return row.last_stable_offset if _held_back(row) else row.committed_offset
@@ -114,68 +109,6 @@ def _held_back(row: OffsetRow) -> bool:
     """Return whether all is read that readers of committed records get."""
     end, stable = row.log_end_offset, row.last_stable_offset
     return end is not None and stable is not None and stable < end and row.work == end - stable
-
-
-def _samples(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> list[At]:
-    """Return the last record read of some other partitions, of the same ones where there are no others."""
-    read = [
-        (place, row.committed_offset - 1)
-        for place, row in facts.rows
-        if row.committed_offset
-        and place in facts.committed_ms
-        # The time of a record that was deleted is not to be had.
-        and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
-    ]
-    others = [at for at in read if at[0] not in undecided]
-    newest = sorted(others or read, key=lambda at: -facts.committed_ms[at[0]])
-    return newest[:SAMPLES]
-
-
-def _status(
-    facts: Facts,
-    place: TopicPartition,
-    row: OffsetRow,
-    undecided: Mapping[TopicPartition, OffsetRow],
-    times: Times,
-) -> Status:
-    if HISTORY in facts.left_out:
-        return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
-    if facts.history is None or facts.state is None or row.committed_offset is None:
-        missed = next((each for each in facts.unseen if each.look == HISTORY), None)
-        what = "its history is not known, which shows whether its reader goes on"
-        return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
-    held, oldest = _held_back(row), _oldest(row)
-    waits = times.get((place, oldest)) if oldest is not None else None
-    if not isinstance(waits, int):
-        return unknown(_untimed(place, waits))
-    clock = facts.clock or Clock(facts.now_ms)
-    made = _progress(facts, place, waits, undecided, times)
-    found = []
-    # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
-    for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
-        age_ms = max(now_ms - waits, 0)
-        known = PartitionFacts(
-            row.log_end_offset or 0,
-            committed=row.committed_offset,
-            stable=row.last_stable_offset,
-            readable=not held,
-            open_ms=age_ms if held else 0,
-            waited_ms=age_ms,
-            owner=_owner(facts, row),
-            progress=made,
-            now_ms=now_ms,
-        )
-        found.append(status_of(known))
-    first, last = found[0], found[-1]
-    loops = isinstance(made, Progress) and made.generations >= LOOPS
-    if first.name == PartitionStatus.STALLED and not loops:
-        # The delays that were not seen may be longer than all others: then it would still be in time.
-        for at in _samples(facts, undecided):
-            if isinstance(failed := times.get(at), KgroupError):
-                return unknown(_untimed(at[0], failed))
-    if first.name == last.name and first.weight == last.weight:
-        return first
-    return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))
 
 
 def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
@@ -193,111 +126,259 @@ def _owner(facts: Facts, row: OffsetRow) -> Owner | None:
     return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
 
 
-def _progress(
-    facts: Facts,
-    place: TopicPartition,
-    waits_ms: int,
-    undecided: Mapping[TopicPartition, OffsetRow],
-    times: Times,
-) -> Progress | Unseen | None:
-    """Return what the log says of a partition's reading; None where its offset was set back.
+class Course:
+    """How a group reads, by its history: what decides the statuses that a description leaves open.
 
-    Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
-    partition since, whose log could not be read: older records may wait there.
+    What its partitions share is put together once, as one cause may stop thousands of them. `times` are those
+    of `records`, when they were read.
     """
-    events = facts.history or ()
-    began = facts.completed_ms
-    at = facts.committed_ms.get(place, -1)
-    member_id = undecided[place].member_id
-    rewound = [event for event in events if event.kind == Kind.REWOUND and place in event.partitions]
-    if any(began <= event.timestamp_ms >= at for event in rewound):
-        return None
-    since = max(at, _got_ms(facts, place, member_id))
-    delays = [
-        facts.committed_ms[where] - written
-        for where, offset in _samples(facts, undecided)
-        if isinstance(written := times.get((where, offset)), int)
-    ]
-    others = {where: ms for where, ms in facts.committed_ms.items() if where != place}
-    going_on = [
-        (where, row)
-        for where, row in facts.rows
-        if others.get(where, -1) > max(since, waits_ms) and row.member_id == member_id
-    ]
-    older = [
-        where
-        for where, row in going_on
-        if where in undecided
-        and isinstance(first := times.get((where, row.committed_offset or 0)), int)
-        and first <= waits_ms
-    ]
-    dark = [where for where, row in going_on if row.log_end_offset is None and not row.gone]
-    if dark and not older:
-        what = f"{place}: its owner may read {dark[0]} first, whose log could not be read"
-        return Unseen("log ends", "NOT_READ", what)
-    return Progress(
-        since,
-        max(others.values(), default=-1),
-        max((facts.committed_ms.get(where, -1) for where in _held_with(facts, place)), default=-1),
-        max(0, *delays) if delays else 0,
-        _loops(facts, place, undecided[place].instance_id, max(at, waits_ms)),
-        str(min(older)) if older else "",
-    )
 
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.undecided = dict(_undecided(facts))
+        self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
+        self.times: Times = {}
 
-def _held_with(facts: Facts, place: TopicPartition) -> frozenset[TopicPartition]:
-    """Return what the owner of a partition holds, that one included."""
-    members = facts.state.view().members.values() if facts.state is not None else ()
-    return next((member.holds for member in members if place in member.holds), frozenset({place}))
+    @property
+    def aged(self) -> set[TopicPartition]:
+        """The partitions of which records are aged."""
+        return {*self.undecided, *self.begun}
 
+    @property
+    def records(self) -> Iterator[At]:
+        """The records whose times decide: the oldest unread ones, and the newest that others have read."""
+        if not self.undecided or self.facts.history is None:
+            return
+        for place, row in self.undecided.items():
+            if (at := _oldest(row)) is not None:
+                yield place, at
+        yield from self._samples
 
-def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
-    """Return since when this member owns a partition; -1 where that is before what the history has.
+    def status(self, place: TopicPartition, row: OffsetRow) -> Status:
+        """Return the status of an undecided partition."""
+        facts = self.facts
+        if HISTORY in facts.left_out:
+            return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
+        if facts.history is None or facts.state is None or row.committed_offset is None:
+            missed = next((each for each in facts.unseen if each.look == HISTORY), None)
+            what = "its history is not known, which shows whether its reader goes on"
+            return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
+        held, oldest = _held_back(row), _oldest(row)
+        waits = self.times.get((place, oldest)) if oldest is not None else None
+        if not isinstance(waits, int):
+            return unknown(_untimed(place, waits))
+        clock = facts.clock or Clock(facts.now_ms)
+        made = self._progress(place, row, waits)
+        found = []
+        # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
+        for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
+            age_ms = max(now_ms - waits, 0)
+            known = PartitionFacts(
+                row.log_end_offset or 0,
+                committed=row.committed_offset,
+                stable=row.last_stable_offset,
+                readable=not held,
+                open_ms=age_ms if held else 0,
+                waited_ms=age_ms,
+                owner=self.owner(row),
+                progress=made,
+                now_ms=now_ms,
+            )
+            found.append(status_of(known))
+        first, last = found[0], found[-1]
+        loops = isinstance(made, Progress) and made.generations >= LOOPS
+        if first.name == PartitionStatus.STALLED and not loops and self._unread_sample is not None:
+            # The delays that were not seen may be longer than all others: then it would still be in time.
+            return unknown(self._unread_sample)
+        if first.name == last.name and first.weight == last.weight:
+            return first
+        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))
 
-    A classic group assigns anew with each generation, and a process that takes an instance id over gets its
-    partitions without one; in the consumer protocol a partition stays where it is.
-    """
-    if facts.group.type == CLASSIC:
-        taken_over = (
-            event.timestamp_ms
-            for event in facts.history or ()
-            if event.kind == Kind.MEMBER_REPLACED and event.member_id == member_id
+    def owner(self, row: OffsetRow) -> Owner | None:
+        """Return the owner of a partition with the time that it has between two polls."""
+        recorded = self._members.get(row.member_id or "")
+        name = row.instance_id or row.member_id or ""
+        if recorded is None or recorded.rebalance_timeout_ms < 0:
+            return Owner(name)
+        return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
+
+    def got_ms(self, place: TopicPartition, member_id: str | None) -> int:
+        """Return since when this member owns a partition; -1 where that is before what the history has.
+
+        A classic group assigns anew with each generation, and a process that takes an instance id over gets
+        its partitions without one; in the consumer protocol a partition stays where it is.
+        """
+        if self.facts.group.type == CLASSIC:
+            return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
+        return self._got_ms.get(member_id, {}).get(place, -1)
+
+    def _progress(self, place: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
+        """Return what the log says of a partition's reading; None where its offset was set back.
+
+        Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
+        partition since, whose log could not be read: older records may wait there.
+        """
+        at, member_id = self.facts.committed_ms.get(place, -1), row.member_id
+        if self._rewound_ms.get(place, -1) >= max(self._completed_ms, at, 0):
+            return None
+        since = max(at, self.got_ms(place, member_id))
+        began = max(since, waits_ms)
+        if self._newest_of.get(member_id, -1) > began:
+            older = takewhile(lambda each: each[0] <= waits_ms, self._waiting_of.get(member_id, ()))
+            busy = next((where for _, where, ms in older if ms > began), None)
+            dark = (where for where, ms in self._dark_of.get(member_id, ()) if ms > began)
+            if busy is None and (where := next(dark, None)) is not None:
+                what = f"{place}: its owner may read {where} first, whose log could not be read"
+                return Unseen("log ends", "NOT_READ", what)
+        else:
+            busy = None
+        newest, second = self._newest
+        return Progress(
+            since,
+            second[0] if newest[1] == place else newest[0],
+            self._held_ms.get(place, at),
+            self._usual_ms,
+            self._loops(place, row.instance_id, max(at, waits_ms)),
+            "" if busy is None else str(busy),
         )
-        return max([facts.completed_ms, *taken_over])
-    got = -1
-    for event in reversed(facts.history or ()):
-        if event.member_id != member_id or event.kind not in _OWNING:
-            continue
-        if place not in event.partitions:
-            break
-        got = event.timestamp_ms
-    return got
+
+    def _loops(self, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
+        """Return how many owners of a partition ended after this moment, that of its last commit or later."""
+        ended = (*self._ended_ms.get(place, ()), *self._taken_ms.get(instance_id, ()))
+        return sum(ms >= since_ms for ms in ended)
+
+    @cached_property
+    def _events(self) -> Mapping[Kind, list[Event]]:
+        return grouped((event.kind, event) for event in self.facts.history or ())
+
+    @cached_property
+    def _members(self) -> Mapping[str, RecordedMember]:
+        return self.facts.state.view().members if self.facts.state is not None else {}
+
+    @cached_property
+    def _completed_ms(self) -> int:
+        return self.facts.completed_ms
+
+    @cached_property
+    def _samples(self) -> list[At]:
+        """The last record read of some other partitions, of the same ones where there are no others."""
+        committed_ms = self.facts.committed_ms
+        read = [
+            (place, row.committed_offset - 1)
+            for place, row in self.facts.rows
+            if row.committed_offset
+            and place in committed_ms
+            # The time of a record that was deleted is not to be had.
+            and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
+        ]
+        others = [at for at in read if at[0] not in self.undecided]
+        return sorted(others or read, key=lambda at: -committed_ms[at[0]])[:SAMPLES]
+
+    @cached_property
+    def _unread_sample(self) -> Unseen | None:
+        """The first sample whose time could not be read."""
+        read = ((place, self.times.get((place, offset))) for place, offset in self._samples)
+        return next((_untimed(place, at) for place, at in read if isinstance(at, KgroupError)), None)
+
+    @cached_property
+    def _usual_ms(self) -> int:
+        """How long the group takes from the arrival of a record to its commit, at most."""
+        written = ((place, self.times.get((place, offset))) for place, offset in self._samples)
+        committed_ms = self.facts.committed_ms
+        return max([0, *(committed_ms[place] - ms for place, ms in written if isinstance(ms, int))])
+
+    @cached_property
+    def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
+        """The two newest commits of the group: of what is not one partition, one of them is the newest."""
+        by_time = ((ms, place) for place, ms in self.facts.committed_ms.items())
+        return (*nlargest(2, by_time), (-1, None), (-1, None))[:2]
+
+    @cached_property
+    def _held_ms(self) -> Mapping[TopicPartition, int]:
+        """The newest commit of what the owner of a partition holds, by partition."""
+        found: dict[TopicPartition, int] = {}
+        for member in self._members.values():
+            newest = max((self.facts.committed_ms.get(where, -1) for where in member.holds), default=-1)
+            found |= dict.fromkeys(member.holds - found.keys(), newest)
+        return found
+
+    @cached_property
+    def _committed_of(self) -> Mapping[str | None, list[tuple[TopicPartition, OffsetRow, int]]]:
+        """The partitions that each member owns and that were committed, with when."""
+        committed_ms = self.facts.committed_ms
+        placed = (
+            (row.member_id, (place, row, committed_ms.get(place, -1))) for place, row in self.facts.rows
+        )
+        return grouped(each for each in placed if each[1][2] >= 0)
+
+    @cached_property
+    def _newest_of(self) -> Mapping[str | None, int]:
+        return {name: max(ms for _, _, ms in those) for name, those in self._committed_of.items()}
+
+    @cached_property
+    def _waiting_of(self) -> Mapping[str | None, list[tuple[int, TopicPartition, int]]]:
+        """The partitions of each member with waiting records, the oldest first, and their last commits."""
+        return {
+            name: sorted(
+                (first, place, ms)
+                for place, row, ms in those
+                if place in self.undecided
+                and isinstance(first := self.times.get((place, row.committed_offset or 0)), int)
+            )
+            for name, those in self._committed_of.items()
+        }
+
+    @cached_property
+    def _dark_of(self) -> Mapping[str | None, list[tuple[TopicPartition, int]]]:
+        """The partitions of each member whose log could not be read, with when they were committed."""
+        return {
+            name: [(place, ms) for place, row, ms in those if row.log_end_offset is None and not row.gone]
+            for name, those in self._committed_of.items()
+        }
+
+    @cached_property
+    def _rewound_ms(self) -> Mapping[TopicPartition, int]:
+        """When the offset of a partition was last set back."""
+        return {p: e.timestamp_ms for e in self._events.get(Kind.REWOUND, ()) for p in e.partitions}
+
+    @cached_property
+    def _ended_ms(self) -> Mapping[TopicPartition, list[int]]:
+        """When members ended that had a partition."""
+        ended = self._events.get(Kind.MEMBER_LEFT_OR_EXPIRED, ())
+        return grouped((place, event.timestamp_ms) for event in ended for place in event.partitions)
+
+    @cached_property
+    def _taken_ms(self) -> Mapping[str | None, list[int]]:
+        """When an instance id was taken over."""
+        return grouped((e.instance_id, e.timestamp_ms) for e in self._events.get(Kind.MEMBER_REPLACED, ()))
+
+    @cached_property
+    def _replaced_ms(self) -> Mapping[str | None, int]:
+        """When a member last took an instance id over, by the member id that it got."""
+        return {e.member_id: e.timestamp_ms for e in self._events.get(Kind.MEMBER_REPLACED, ())}
+
+    @cached_property
+    def _got_ms(self) -> Mapping[str | None, Mapping[TopicPartition, int]]:
+        """Since when each member of the consumer protocol has its partitions without a break."""
+        found: dict[str | None, dict[TopicPartition, int]] = {}
+        for event in self.facts.history or ():
+            if event.kind in _OWNING:
+                had = found.get(event.member_id, {})
+                found[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
+        return found
 
 
 _OWNING = (Kind.MEMBER_RECONCILED, Kind.MEMBER_REVOKING, Kind.MEMBER_WAITING, Kind.MEMBER_LEFT_FOR_NOW)
 """Events that list what a member of the consumer protocol owns."""
 
 
-def _loops(facts: Facts, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
-    """Return how many owners of a partition ended after this moment, that of its last commit or later."""
-    return sum(
-        event.timestamp_ms >= since_ms
-        and (
-            (event.kind == Kind.MEMBER_LEFT_OR_EXPIRED and place in event.partitions)
-            or (event.kind == Kind.MEMBER_REPLACED and event.instance_id == instance_id)
-        )
-        for event in facts.history or ()
-    )
-
-
-def _fresh(
-    cluster: ClusterView, facts: Facts, begun: Mapping[TopicPartition, OffsetRow]
-) -> dict[TopicPartition, Status]:
+def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
     """Return the statuses of partitions without a commit, by what came since their owner got them."""
+    facts, begun = course.facts, course.begun
     if not begun or HISTORY in facts.left_out:
         return {}
     missed = facts.history is None or facts.state is None
-    since = {} if missed else {p: _got_ms(facts, p, row.member_id) for p, row in begun.items()}
+    since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
     known = {place: ms for place, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
     listed = list_offsets(cluster, {place: ms + 1 for place, ms in known.items()}) if known else {}
@@ -310,7 +391,7 @@ def _fresh(
             waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
         elif came.offset >= 0:
             waited = facts.age_ms(came.timestamp_ms)
-        seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=_owner(facts, row), start=-1)
+        seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1)
         found[place] = status_of(seen)
     return found
 

@@ -11,7 +11,7 @@ from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
-from kgroup.admin.read.record_times import record_times
+from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
 from kgroup.admin.statuses import PartitionStatus, Unseen
@@ -26,6 +26,8 @@ NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
 FETCHED = 20
 """Partitions per round, over all groups, in which the first unread record is read for its time."""
+DOUBTFUL = 200
+"""The same for those in which it alone decides."""
 RETENTION, POLICY = "retention.ms", "cleanup.policy"
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
@@ -84,25 +86,30 @@ def _going(
     if not kept:
         return
     aged = _written_before(cluster, {place: int(ms * NEAR) for place, ms in kept.items()}, behind)
-    now_ms, left = behind[0][0].now_ms, FETCHED
-    for (each, those), old in zip(behind, aged, strict=True):
+    now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
+    chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
+    for (each, those), (old, unsure) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
-        looked_at = dict.fromkeys([*sorted(old), *sorted(kept.keys() & those.keys() - old)][:left])
-        left -= len(looked_at)
-        times = record_times(cluster, {place: those[place] for place in looked_at}) if looked_at else {}
+        rest = kept.keys() & those.keys() - old - unsure
+        ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
+        left, doubtful = left - len(ours), doubtful - len(decided)
+        chosen.append((each, {place: those[place] for place in sorted({*ours, *decided})}, old))
+    times = times_at(cluster, [at for _, looked_at, _ in chosen for at in looked_at.items()])
+    for each, looked_at, old in chosen:
         each.going = {
             place: Going(kept[place], at if isinstance(at, int) else None)
-            for place, at in ((place, times.get(place)) for place in sorted(old | looked_at.keys()))
+            for place in sorted(old | looked_at.keys())
+            for at in (times.get((place, looked_at.get(place, -1))),)
             if (now_ms - at >= kept[place] * NEAR if isinstance(at, int) else place in old)
         }
 
 
 def _written_before(
     cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
-) -> Iterator[set[TopicPartition]]:
-    """Yield of each group the partitions whose first unread record is older than this, as offsets show it.
+) -> Iterator[tuple[set[TopicPartition], set[TopicPartition]]]:
+    """Yield of each group the partitions whose first unread record is older than this, by their offsets.
 
-    The record itself decides where it is read.
+    And those where only the record itself can tell.
     """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
@@ -110,7 +117,7 @@ def _written_before(
     asked = purged & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     for each, those in behind:
-        old = set()
+        old, unsure = set(), set()
         for place in those.keys() & listed.keys():
             at = listed[place]
             if isinstance(at, KgroupError):
@@ -119,10 +126,11 @@ def _written_before(
                 continue
             begins = starts.get(place)
             first = max(those[place], begins.offset if isinstance(begins, ListedOffset) else 0)
-            # One offset before the first young record may be the marker of a transaction.
             if at.offset < 0 or at.offset > first + 1:
                 old.add(place)
-        yield old
+            elif at.offset > first:
+                unsure.add(place)  # the one offset before the first young record may be a marker's
+        yield old, unsure
 
 
 def unread(facts: Facts) -> Iterator[Found]:
