@@ -97,6 +97,7 @@ style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --preview --select PLW1514 kgroup
+	$(BIN)/yamllint --strict -d '{extends: default, rules: {line-length: disable, document-start: disable}}' .github examples
 types:
 	$(BIN)/mypy
 types-of-windows:

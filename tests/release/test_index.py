@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -98,13 +100,19 @@ def test_from_nothing_to_a_verdict(
     assert "!! KG112" in verdict([here.bin / "kgroup"], here.cwd, env=here.variables())
 
 
+def _packages(extra: str) -> set[str]:
+    """Return the packages that an extra names for this system, with those of the extras in it."""
+    needs = [Requirement(each) for each in EXTRAS[extra]]
+    here = [each for each in needs if each.marker is None or each.marker.evaluate()]
+    inner = {name for each in here if each.name == "kgroup" for name in each.extras}
+    return {each.name for each in here if each.name != "kgroup"}.union(*map(_packages, inner))
+
+
 @pytest.mark.xdist_group("index")
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - OURS))
 def test_each_extra_can_be_had(extra: str, index: str, tmp_path: Path) -> None:
     """Resolved, not installed: Spark alone has 400 MB."""
-    needs = [Requirement(each) for each in EXTRAS[extra]]
-    here = [each.name.lower() for each in needs if each.marker is None or each.marker.evaluate()]
-    wanted = {name for name in here if name != "kgroup"}
+    wanted = _packages(extra)
     uv = [TOOLS / "uv", "pip", "install", "--dry-run", "--default-index", index]
     if "pyspark" in wanted:
         # Has no wheel, and uv reads all of it to see what it needs: where it is installed it is not asked.
@@ -116,4 +124,31 @@ def test_each_extra_can_be_had(extra: str, index: str, tmp_path: Path) -> None:
     done = subprocess.run([*uv, *place, f"kgroup[{extra}]"], capture_output=True, text=True, check=True)
     added = {name.lower() for name in re.findall(r"^ \+ ([\w.-]+)==", done.stderr, re.MULTILINE)}
     assert "kgroup" in added
-    assert "pyspark" in wanted or wanted <= added
+    assert "pyspark" in wanted or {name.lower() for name in wanted} <= added
+
+
+INSTALLED = """
+import sys
+from importlib.metadata import distribution
+
+for name in sys.argv[1:]:
+    distribution(name)
+print(sys.prefix)
+"""
+
+
+@in_full("each of them is resolved: installing all takes ten minutes")
+@pytest.mark.timeout(900)
+@pytest.mark.xdist_group("index")
+@pytest.mark.parametrize("install", [_by_pip, *TOOLS_OF])
+# Kerberos's package is built, and there is no compiler.
+@pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - OURS - {"kerberos"}))
+def test_each_tool_installs_each_extra(
+    install: Callable[..., None], extra: str, index: str, tmp_path: Path
+) -> None:
+    here = Environment("plain", tmp_path / ".local", tmp_path)
+    install(here, f"kgroup[{extra}]", "--index-url", index)
+    python = shlex.split((here.bin / "kgroup").read_text().partition("\n")[0].removeprefix("#!"))
+    place = Path(here.run(*python, "-c", INSTALLED, "kgroup", *_packages(extra)).strip())
+    assert place.is_relative_to(tmp_path)
+    shutil.rmtree(place)

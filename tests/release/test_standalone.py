@@ -147,6 +147,19 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     assert f"{PROGRAM} serve --local ./data" in run("demo", home=str(tmp_path))
 
 
+def test_the_recorder_serves_metrics(tmp_path: Path) -> None:
+    """With what the extra `serve` brings. No broker is there: the exit code says so."""
+    program = [PROGRAM, "record", tmp_path / "recording", "--metrics", "0", "-b", "127.0.0.1:1"]
+    done = subprocess.run([*program, "--stop-after", "1s"], capture_output=True, text=True)
+    assert done.returncode == 5 and "metrics: http://127.0.0.1:" in done.stderr
+
+
+def test_what_it_does_not_carry_is_in_the_wheel() -> None:
+    done = subprocess.run([PROGRAM, "mcp", "-b", "127.0.0.1:1"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "hint: the extra mcp is not part of this build; use the wheel" in done.stderr
+
+
 def test_pages_and_loops_are_in_it(tmp_path: Path) -> None:
     assert run("docs", "exit-codes") == (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
     assert "reading logs: compiled" in run("--version", "-v")

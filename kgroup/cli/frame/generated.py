@@ -27,6 +27,9 @@ FOR_AGENTS = (
 )
 PAGES = {
     "README": "the index of the documentation",
+    "agents": "read-only tools for agents (MCP)",
+    "troubleshooting": "the cause by its symptom",
+    "findings": "what each finding and each status of a partition means",
     "exit-codes": "what each exit code means",
     "json-output": "the JSON that scripts read",
     "configuration": "contexts, environment, precedence",
@@ -34,6 +37,7 @@ PAGES = {
     "offsets": "committed offsets: reset, undo, export, import",
     "upgrades": "from the classic protocol to the consumer protocol (KIP-848)",
     "replay-log": "what happened, from __consumer_offsets",
+    "record": "what happened, kept by a service",
     "states": "what the states of groups and members mean",
     "testing": "clusters in a test's process",
     "other-tools": "lines of kafka-consumer-groups.sh and others, and kgroup's",

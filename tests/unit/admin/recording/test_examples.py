@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -64,3 +65,10 @@ def test_the_manifest_and_the_unit_run_what_there_is() -> None:
     (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     for words in (container["args"], line.split()):
         assert {word for word in words if word.startswith("--")} <= options | {"--command-config"}
+
+
+@pytest.mark.parametrize("version", ["1.29", kubernetes_validate.latest_version()])
+def test_kubernetes_takes_the_manifest(version: str) -> None:
+    """By the API's own schema, and no field that it does not know."""
+    for document in yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text(encoding="utf-8")):
+        kubernetes_validate.validate(document, version, strict=True)
