@@ -53,7 +53,8 @@ def chart(
     beside = "".join(f'<span style="top:{y}px">{escape(text)}</span>' for y, text in rows)
     shape = f'viewBox="0 0 {WIDTH} {height}" height="{height}" preserveAspectRatio="none"'
     return (
-        f'<figure style="--beside:{room}px">\n<figcaption><b>{escape(name)}</b> {escape(caption)}</figcaption>'
+        f'<figure style="--beside:{room}px">\n'
+        f"<figcaption><b>{escape(name)}</b> {escape(caption)}</figcaption>\n"
         f'<div class="y">{beside}<svg {shape} role="img" aria-label="{escape(name)} {escape(caption)}">'
         f'{"".join(lines)}{drawing}</svg></div>\n<div class="x">{"".join(below)}</div></figure>\n'
     )
