@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.diagnose.doctor import PATIENCE_S, Checkup, examine_all
-from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
-from kgroup.admin.read.lag_report import GroupLag, in_time
+from kgroup.admin.read.lag_report import GroupLag, in_time, report_of
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
+from kgroup.admin.recording.lags import Seen, Stated
 from kgroup.admin.recording.lines import (
     Ends,
     Judged,
@@ -85,7 +86,8 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
             seen=keep,
         )
         brokers = cluster.brokers()
-        lags, starts = _lags(cluster, facts), _starts(cluster, facts)
+        lags = {} if LAG in terms.left_out else _lags(cluster, facts)
+        starts = _starts(cluster, facts)
     except KgroupError as error:
         return Look(cluster.now_ms(), failed=item_error("cluster", error))
     return Look(
@@ -110,9 +112,10 @@ def rebalanced(facts: Facts) -> int:
 def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
     described = Description(tuple(each.group for each in facts.values()))
     try:
-        return {each.group_id: each for each in in_time(cluster, described).groups}
+        report = in_time(cluster, described)
     except KgroupError:
-        return {}
+        report = report_of(described, {}, None)  # no record could be read: only the times are unknown
+    return {each.group_id: each for each in report.groups}
 
 
 def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
@@ -139,6 +142,7 @@ class Known:
         self._groups: dict[str, Judged | NotJudged] = {}
         self._members: dict[str, tuple[Person, ...] | None] = {}
         self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        self._lags = Stated()
         self._world: World | None = None
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
@@ -156,6 +160,8 @@ class Known:
                 self._members[name] = people
                 lines.append(Members(now.at_ms, name, people))
         lines += self._of_logs(now)
+        ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
+        lines += self._lags.lines(Seen(now.at_ms, now.lags, ends))
         topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
         world = World(0, topics, now.world.retention_ms)
         if world != self._world:

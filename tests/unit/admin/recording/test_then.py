@@ -91,7 +91,7 @@ def test_a_moment(second: int, state: str | None, why: str | None, tmp_path: Pat
 def test_the_look_after_bounds_what_is_unknown(tmp_path: Path) -> None:
     found = at(recorded(tmp_path, LIFE), T + 15_000)
     assert found.looked == looked(10) and found.next_ms == T + 20_000
-    assert "seen at 2024-10-04T00:00:10Z, and again at 2024-10-04T00:00:20Z" in found.text
+    assert "seen at 2024-10-04T00:00:10Z, 5 s before, and again at 2024-10-04T00:00:20Z" in found.text
 
 
 def test_a_day_begins_with_what_the_day_before_ended_with(tmp_path: Path) -> None:
