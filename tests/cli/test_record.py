@@ -41,6 +41,7 @@ from kgroup.admin.recording.lines import (
     Looked,
     Members,
     Removed,
+    World,
 )
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
@@ -55,6 +56,7 @@ from kgroup.cli.views.lagging import documents
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
 from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import SESSION_MS, Client
@@ -250,6 +252,27 @@ def test_an_end_that_moves_is_stored_once_for_all_groups_and_no_row_with_it(serv
     assert (line.group_id, line.rows, topic, partitions, offsets) == ("b", (), "orders", (0,), (1,))
 
 
+def test_a_look_requests_all_topics_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster may have very many."""
+    service.client.commit("a", "orders", {0: 0})
+    service.step()
+    requests: list[object] = []
+    request = service.view.transport.request
+
+    def counted(node: int | None, message: Any, **how: Any) -> Any:
+        requests.append(message)
+        return request(node, message, **how)
+
+    monkeypatch.setattr(service.view.transport, "request", counted)
+    create_topic(service.client.admin, "new", 1)
+    service.client.consumer_member("next", "new", "s-0")
+    service.recorder.poll()
+    requests.clear()
+    service.recorder.look()
+    asked = [each for each in requests if isinstance(each, MetadataRequest) and each.topics is None]
+    assert len(asked) == 1 and dict(service.lines(World)[-1].topics).keys() >= {"new", "orders"}
+
+
 def test_a_lag_that_no_look_shows_is_unknown_and_never_none(service: Service, kgroup: Kgroup) -> None:
     service.client.commit("batch", "orders", {0: 0})
     first = service.step()
@@ -337,7 +360,7 @@ def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup)
 def test_groups_that_were_hidden_make_an_answer_partial(kgroup: Kgroup, tmp_path: Path) -> None:
     hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 does not answer")
     judged = Judged(1000, "g", "classic", "Stable", (), (), ())
-    lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 10_000, False, (hidden,))]
+    lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 1000, 10_000, False, (hidden,))]
     Days(tmp_path).append(lines, 1000)
     codes = [
         kgroup("doctor", name, "--at", "1970-01-01T00:00:02", "--files", str(tmp_path)).code

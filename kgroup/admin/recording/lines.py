@@ -39,13 +39,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A look is over: what it found different stands in the lines before it.
+    """A look is over: what it found different stands in the lines before it. Topics are those of its start.
 
     `unseen` are the reasons why there may be more groups, or why nothing was seen (`failed`). `unread` is why
     `__consumer_offsets` is not recorded.
     """
 
     at_ms: int
+    began_ms: int
     interval_ms: int
     failed: bool = False
     unseen: tuple[ItemError, ...] = ()

@@ -25,7 +25,7 @@ from kgroup.admin.recording.lines import (
     World,
 )
 from kgroup.admin.refusals import item_error
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import TopicPartition, grouped, uuid_bytes
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.history.fold.explain import CAUSES
 from kgroup.history.fold.removals import Today
@@ -69,13 +69,17 @@ class Look:
 def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> Look:
     """Examine all groups that `find` returns, now."""
     facts: dict[str, Facts] = {}
+    began_ms = cluster.now_ms()
 
     def keep(each: Facts) -> None:
         facts[each.group.group_id] = each
 
     try:
         names, unseen = find(cluster)
-        past.look_for(names, cluster.now_ms() - terms.window_ms)
+        alive = cluster.brokers()
+        # A cluster may have very many topics: they are requested once a look.
+        world = today(cluster, alive[0].id if alive else None)
+        past.look_for(names, began_ms - terms.window_ms, ids_of(world))
         found = examine_all(
             cluster,
             names,
@@ -100,8 +104,15 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         starts=starts,
         rebalanced={name: rebalanced(each) for name, each in facts.items()},
         brokers=brokers,
-        world=today(cluster, brokers[0].id if brokers else None),
+        world=replace(world, seen_ms=began_ms),
     )
+
+
+def ids_of(world: Today) -> dict[bytes, str] | None:
+    """Return the names of all topics by id; None where they are not known, or have no ids."""
+    if world.topics is None or not all(world.topics.values()):
+        return None
+    return {uuid_bytes(id_): name for name, id_ in world.topics.items()}
 
 
 def rebalanced(facts: Facts) -> int:
@@ -148,7 +159,7 @@ class Known:
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
         """Return the lines of a look, the one that ends it last."""
         if now.failed is not None:
-            return [Looked(now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
+            return [Looked(now.at_ms, now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
         lines: list[Line] = []
         for name, line in self._judged(now).items():
             if self._groups.get(name) != line:
@@ -167,7 +178,8 @@ class Known:
         if world != self._world:
             self._world = world
             lines.append(replace(world, at_ms=now.at_ms))
-        return [*lines, Looked(now.at_ms, terms.interval_ms, False, now.unseen, unread)]
+        began_ms = now.at_ms if now.world.seen_ms is None else now.world.seen_ms
+        return [*lines, Looked(now.at_ms, began_ms, terms.interval_ms, False, now.unseen, unread)]
 
     def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:
         found: dict[str, Judged | NotJudged] = {

@@ -203,7 +203,7 @@ def today_in(folder: Path, until_ms: int | None) -> Today:
             if isinstance(line, World):
                 world = line
             elif isinstance(line, Looked) and not line.failed:
-                seen_ms = line.at_ms
+                seen_ms = line.began_ms
     if world is None:
         return Today()
     return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)

@@ -57,7 +57,7 @@ class Topic:
 
     def try_again(self) -> None: ...
 
-    def refresh(self) -> None:
+    def refresh(self, names: object = None) -> None:
         self.topic_names = self.topic_names | self.learned
 
     def bounds(self, partition: int) -> tuple[int, int]:

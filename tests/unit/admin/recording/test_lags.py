@@ -71,7 +71,7 @@ def test_each_look_is_read_as_it_was(
             {place_of("t", number): end for number, end in ends.items()},
         )
         stored = [Ends(at_ms, "t", tuple(ends), (0,) * 4, tuple(ends.values())), *stated.lines(seen)]
-        days.append([*stored, Looked(at_ms, 10_000)], at_ms)
+        days.append([*stored, Looked(at_ms, at_ms, 10_000)], at_ms)
         saw[at_ms] = seen
     for at_ms, seen in saw.items():
         found = at(tmp_path, at_ms, with_lag=True)
@@ -94,7 +94,7 @@ def test_a_line_of_lag_that_cannot_be_read_makes_that_lag_unknown(tmp_path: Path
     (file,) = files_of(tmp_path)
     with file.open("ab") as opened:
         opened.write(f'["LagsMoved",[{T},"a",null,[],[["t",[0],[4],["x"]]]]]\n'.encode())
-    Days(tmp_path).append([Looked(T, 10_000)], T)
+    Days(tmp_path).append([Looked(T, T, 10_000)], T)
     found = at(tmp_path, T, with_lag=True)
     assert found.lag("a") is None and found.lag("b") == seen.lags["b"]
 

@@ -23,7 +23,7 @@ def began(s: int, goes_on: bool = False) -> Began:
 
 
 def looked(s: int, failed: bool = False) -> Looked:
-    return Looked(T + s * 1000, 10_000, failed, (DOWN,) if failed else ())
+    return Looked(T + s * 1000, T + s * 1000, 10_000, failed, (DOWN,) if failed else ())
 
 
 def judged(s: int, state: str) -> Judged:
@@ -116,7 +116,7 @@ def test_why_a_group_is_not_there(tmp_path: Path) -> None:
     found = at(recorded(tmp_path, lines), T + 2000)
     assert not_found(found, "gone").code == not_found(found, "never").code == "GROUP_ID_NOT_FOUND"
     assert not_found(found, "dark") == DOWN
-    part = recorded(tmp_path / "part", [began(0), Looked(T, 10_000, False, (hidden,))])
+    part = recorded(tmp_path / "part", [began(0), Looked(T, T, 10_000, False, (hidden,))])
     assert not_found(at(part, T + 1), "never").code == "NOT_SEEN"
 
 
