@@ -673,6 +673,16 @@ def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgro
         assert answer.code == ExitCode.PARTIAL
         moment = str(answer.document["data"]["recorded"]["seen_ms"] or 0)
         assert moment != "0" or "ended" in answer.err
+        for command in ("blame", "replay-log"):
+            ran = kgroup(command, "g", "--files", str(tmp_path / "r"))
+            assert "has no __consumer_offsets: " in ran.err and "lacks Read" in ran.err
+            assert "doctor --at and lag --at show" in ran.err and ran.code == ExitCode.FAILED
+        (look,) = (
+            line for file in files_of(tmp_path / "r") for line in read(file) if isinstance(line, Looked)
+        )
+        for command in ("doctor", "lag"):
+            ran = kgroup(command, "g", "--at", str(look.at_ms), "--files", str(tmp_path / "r"))
+            assert "seen every 10 s" in ran.out and "was not recorded: " in ran.out
 
 
 @pytest.mark.parametrize(

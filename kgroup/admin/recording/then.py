@@ -209,6 +209,14 @@ def today_in(folder: Path, until_ms: int | None) -> Today:
     return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)
 
 
+def unread_in(folder: Path) -> str | None:
+    """Return why `__consumer_offsets` was not recorded at the last look; None where it was."""
+    looks = [
+        look for file in files_of(folder)[-1:] for look in read(file, Looked) if isinstance(look, Looked)
+    ]
+    return looks[-1].unread if looks else None
+
+
 def gaps_in(folder: Path) -> list[Gap]:
     """Return the gaps that the recorder of this folder noticed."""
     return [line for file in files_of(folder) for line in read(file, Gap) if isinstance(line, Gap)]
