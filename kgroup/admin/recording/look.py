@@ -170,8 +170,8 @@ class Known:
             if name not in self._members or self._members[name] != people:
                 self._members[name] = people
                 lines.append(Members(now.at_ms, name, people))
-        lines += self._of_logs(now)
         ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
+        lines += self._of_logs(now, ends)
         lines += self._lags.lines(Seen(now.at_ms, now.lags, ends))
         topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
         world = World(0, topics, now.world.retention_ms)
@@ -193,13 +193,9 @@ class Known:
                 found[name] = NotJudged(0, name, None if gone else _not_listed(name, now.unseen))
         return found
 
-    def _of_logs(self, now: Look) -> list[Ends]:
-        ends = {
-            place: (now.starts.get(place), row.log_end_offset)
-            for each in now.facts.values()
-            for place, row in each.rows
-        }
-        changed = {place: at for place, at in ends.items() if self._ends.get(place) != at}
+    def _of_logs(self, now: Look, ends: Mapping[TopicPartition, int | None]) -> list[Ends]:
+        logs = {place: (now.starts.get(place), end) for place, end in ends.items()}
+        changed = {place: at for place, at in logs.items() if self._ends.get(place) != at}
         self._ends |= changed
         by_topic = grouped((place.topic, (place.partition, *changed[place])) for place in sorted(changed))
         return [
