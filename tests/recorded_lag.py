@@ -6,10 +6,10 @@ from typing import Any
 
 
 def as_recorded(live: Any, recorded: Any) -> Any:
-    """Return the JSON of a group with the recorded status that `lag`, without history, did not know."""
+    """Return the JSON of a group with the recorded statuses where `lag`, without history, cannot decide."""
     rows = []
     for row, known in zip(live["offsets"], recorded["offsets"], strict=True):
         status = row["status"]
-        unread = status["unseen"] is not None and status["unseen"]["look"] == "history"
-        rows.append({**row, "status": known["status"]} if unread else row)
+        open_ = status["name"] == "not-begun" or (status["unseen"] or {}).get("look") == "history"
+        rows.append({**row, "status": known["status"]} if open_ else row)
     return {**live, "offsets": rows}
