@@ -725,11 +725,15 @@ def test_options_come_from_a_file_and_first_from_the_command_line(
     assert ran.code == ExitCode.USAGE and told in ran.err.replace(str(file), "FILE"), ran.err
 
 
-def test_of_a_moment_one_recording_is_asked(kgroup: Kgroup, tmp_path: Path) -> None:
-    assert "is no folder of this machine" in kgroup("doctor", "g", "--at", "1h", "--files", "s3://b/r").err
-    assert "add --files DIR" in kgroup("doctor", "g", "--at", "1h").err
-    assert kgroup("doctor", "g", "--files", str(tmp_path)).code == ExitCode.USAGE
-    ran = kgroup("doctor", "g", "--at", "1h", "--files", str(tmp_path))
+@pytest.mark.parametrize("command", ["doctor", "lag"])
+def test_of_a_moment_one_recording_is_asked(command: str, kgroup: Kgroup, tmp_path: Path) -> None:
+    at = (command, "g", "--at", "1h")
+    assert "is no folder of this machine" in kgroup(*at, "--files", "s3://b/r").err
+    assert "add --files DIR" in kgroup(*at).err
+    assert kgroup(command, "g", "--files", str(tmp_path)).code == ExitCode.USAGE
+    more = {"doctor": ("--without", "lag"), "lag": ("--rate", "1s")}[command]
+    assert kgroup(*at, "--files", str(tmp_path), *more).code == ExitCode.USAGE
+    ran = kgroup(*at, "--files", str(tmp_path))
     assert ran.code == ExitCode.FAILED and "has no observations" in ran.err
 
 

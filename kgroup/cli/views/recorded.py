@@ -80,7 +80,7 @@ def lag_then(
 def _no_lag(past: Then, name: str) -> ItemError:
     if not isinstance(past.judged.get(name), Judged):
         return not_found(past, name)
-    why = "the recorder ran with --without lag, or was an earlier kgroup"
+    why = "the recorder ran with --without lag, or its lines are of another kgroup"
     return ItemError(name, "NOT_SEEN", f"the lag of {name} was not looked at: {why}")
 
 
