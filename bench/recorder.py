@@ -1,9 +1,10 @@
 """What does `kgroup record` take beside a busy Kafka?
 
-    python -m bench recorder [groups=500] [partitions=4] [seconds=180]
+    python -m bench recorder [groups=500] [partitions=4] [seconds=180] [topics=0]
 
-Each group has one member, which commits all its partitions once a second: 2,000 offsets a second. Processor
-and memory are the recorder's process's own; how far it is behind is what its metrics say, once a second.
+Each group has one member, which commits each of its partitions once a second, in a request of its own: 2,000
+commits a second. `topics` are so many more in the cluster, which no group reads. Processor and memory are the
+recorder's process's own; how far it is behind is what its metrics say, once a second.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def memory_mb(pid: int) -> tuple[float, float]:
 
 
 class Committer(threading.Thread):
-    """Commits for some groups, all of them once a second; `done` counts the offsets."""
+    """Commits for some groups, each partition once a second; `done` counts the commits."""
 
     def __init__(self, bootstrap: str, groups: list[tuple[str, str]], partitions: int) -> None:
         super().__init__(daemon=True)
@@ -51,26 +52,26 @@ class Committer(threading.Thread):
         begun = time.monotonic()
         for second in itertools.takewhile(lambda _: not self.stopped.is_set(), itertools.count()):
             for group, member_id in self.groups:
-                parts = tuple(
-                    OffsetCommitRequestPartition(partition_index=number, committed_offset=second)
-                    for number in self.partitions
-                )
-                request = OffsetCommitRequest(
-                    group_id=group,
-                    generation_id_or_member_epoch=1,
-                    member_id=member_id,
-                    topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=parts),),
-                )
-                answer = self.client.transport.request(None, request, max_version=9)
-                assert {p.error_code for t in answer.topics for p in t.partitions} == {0}
-                self.done += len(parts)
+                for number in self.partitions:
+                    part = OffsetCommitRequestPartition(partition_index=number, committed_offset=second)
+                    request = OffsetCommitRequest(
+                        group_id=group,
+                        generation_id_or_member_epoch=1,
+                        member_id=member_id,
+                        topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(part,)),),
+                    )
+                    answer = self.client.transport.request(None, request, max_version=9)
+                    assert {p.error_code for t in answer.topics for p in t.partitions} == {0}
+                    self.done += 1
             self.stopped.wait(max(0.0, begun + second + 1 - time.monotonic()))
 
 
-def measured(kafka: Kafka, folder: Path, groups: int, partitions: int, seconds: int) -> None:
+def measured(kafka: Kafka, folder: Path, groups: int, partitions: int, seconds: int, topics: int) -> None:
     """Let groups commit while a recorder runs, and print what it took."""
     client = Client(kafka.bootstrap)
     client.create_topic(TOPIC, partitions)
+    for number in range(topics):
+        client.create_topic(f"unread-{number:05}", 1)
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
@@ -106,7 +107,7 @@ def measured(kafka: Kafka, folder: Path, groups: int, partitions: int, seconds: 
         each.stopped.set()
         each.join()
     gaps = [b - a for a, b in zip(looks, looks[1:], strict=False)]
-    print(f"{groups} groups, {rate:.0f} offsets a second for {passed:.0f} s, {len(looks)} looks")
+    print(f"{groups} groups, {rate:.0f} commits a second for {passed:.0f} s, {len(looks)} looks")
     print(f"processor {core:.2f} of a core, memory {now:.0f} MB, at most {most:.0f} MB")
     print(
         f"behind: median {statistics.median(behind):.1f} s, at most {max(behind):.1f} s; "
@@ -118,10 +119,9 @@ def measured(kafka: Kafka, folder: Path, groups: int, partitions: int, seconds: 
 def main(arguments: list[str]) -> None:
     """Measure once."""
     given = dict(each.split("=", 1) for each in arguments)
-    groups, partitions, seconds = (
-        int(given.get(name, usual)) for name, usual in (("groups", 500), ("partitions", 4), ("seconds", 180))
-    )
+    usual = {"groups": 500, "partitions": 4, "seconds": 180, "topics": 0}
+    numbers = (int(given.get(name, number)) for name, number in usual.items())
     settings = {"group.max.session.timeout.ms": SESSION_MS, "offsets.topic.num.partitions": 50}
     with tempfile.TemporaryDirectory() as folder, Kafka(settings) as kafka:
         coordinates(kafka)
-        measured(kafka, Path(folder), groups, partitions, seconds)
+        measured(kafka, Path(folder), *numbers)

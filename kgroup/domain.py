@@ -107,6 +107,11 @@ def uuid_text(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
+def id_text(value: bytes) -> str:
+    """Return a topic's id as text; "" where the broker, before Kafka 2.8, has none."""
+    return "" if value == ZERO_UUID else uuid_text(value)
+
+
 def uuid_bytes(text: str) -> bytes:
     """Return the 16 bytes of `uuid_text`; raise ValueError for anything else."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -16,7 +16,7 @@ from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.parallel import together
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
-from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
+from kgroup.domain import OFFSETS_TOPIC, id_text, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -203,8 +203,7 @@ class ClusterView:
             if [p.partition for p in partitions] != list(range(len(partitions))):
                 answers[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
                 continue
-            topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
-            answers[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
+            answers[name] = TopicDescription(name, id_text(topic.topic_id), topic.is_internal, partitions)
         for name in (wanted or set()) - answers.keys():
             answers[name] = self.left_out(name)
         return answers

@@ -63,6 +63,7 @@ CHANGES = re.compile(
 SLOW = "kgroup watch orders --events --notify https://hooks.local/kafka"
 ENDS = {
     "kgroup doctor orders --at 03:00 --files ./recording": 1,
+    "kgroup lag orders --at 03:00 --files ./recording": 1,
     # There is no such pod.
     "kubectl logs orders-0 | kgroup explain -": 3,
     "kubectl logs orders-0 | kgroup explain - -b broker:9092": 3,

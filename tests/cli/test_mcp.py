@@ -22,6 +22,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
+from kgroup.admin.recording.days import files_of, read
+from kgroup.admin.recording.lines import Looked
 from kgroup.cli.agents.bounds import bounded, text_of
 from kgroup.cli.agents.tools import FILES, OFFERED
 from kgroup.cli.exit_codes import MEANINGS
@@ -98,7 +100,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             client.commit(name, "orders", {0: 0, 1: 1000})
         client.classic_group(GROUP, "orders", {MEMBER: [0, 1, 2]})
         recording = str(home / "recording")
-        assert run(["capture", "--once", "--out", recording, "-b", kafka.bootstrap]) == 0
+        record = ["record", recording, "--stop-after", "1ms", "--patience", "0s", "-b", kafka.bootstrap]
+        assert run(record) == 0
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         contexts = {
             "here": {"bootstrap-servers": kafka.bootstrap},
@@ -139,7 +142,7 @@ def test_every_tool_is_a_command_that_says_it_reads(world: World) -> None:
     for tool in listed:
         assert tool.annotations is not None and tool.annotations.read_only_hint
         assert tool.input_schema["properties"].keys() >= {"context", "rows", "skip"}
-        recorded = tool.name in ("blame", "replay-log", "doctor")
+        recorded = tool.name in ("blame", "replay-log", "doctor", "lag")
         assert ("files" in tool.input_schema["properties"]) == recorded
         assert tool.output_schema is not None
         assert tool.output_schema["properties"]["schema"]["const"].startswith(f"kgroup/{tool.name}@")
@@ -240,6 +243,18 @@ def test_a_wrong_call_says_what_is_wrong(
     assert (answer["exit_code"], answer["data"]) == (2, None)
     (error,) = answer["errors"]
     assert error["code"] == "CONFIG_ERROR" and said in error["message"], error
+
+
+@pytest.mark.parametrize("tool", ["doctor", "lag"])
+def test_a_moment_of_a_recording(tool: str, world: World, kgroup: Kgroup) -> None:
+    (file,) = files_of(Path(world.recording))
+    (look,) = (line for line in read(file) if isinstance(line, Looked))
+    moment, groups = str(look.at_ms), [ORDER, GROUP]
+    arguments = {"group": groups, "at": moment, "files": [world.recording]}
+    words = (f"--at={moment}", f"--files={world.recording}", "--", *groups)
+    data = same(world, kgroup, tool, arguments, *words)
+    assert [group["group_id"] for group in data["groups"]] == groups
+    assert data["recorded"]["unknown"] is None
 
 
 def test_a_recording_is_read_only_where_the_operator_named_it(world: World) -> None:

@@ -19,15 +19,30 @@ from urllib.request import urlopen
 
 import jsonschema
 import pytest
+from confluent_kafka import Producer
 
 from kgroup import connect as kgroup_connect
 from kgroup.admin.change.committing import store
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.lag_report import measure
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.recording.days import Days, files_of, read
-from kgroup.admin.recording.lines import Began, Ended, Ends, Gap, Incident, Judged, Looked, Members, Removed
+from kgroup.admin.recording.lines import (
+    Began,
+    Ended,
+    Ends,
+    Gap,
+    Incident,
+    Judged,
+    Lags,
+    LagsMoved,
+    Looked,
+    Members,
+    Removed,
+    World,
+)
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
@@ -37,14 +52,17 @@ from kgroup.cli.commands import record
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
+from kgroup.cli.views.lagging import documents
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
 from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import SESSION_MS, Client
 from tests.own_home import environment
 from tests.receiver import Receiver
+from tests.recorded_lag import as_recorded
 
 TERMS = Terms(patience_s=0.0)
 
@@ -88,6 +106,10 @@ class Service:
         checkups = examine_all(self.view, names, window_ms=TERMS.window_ms, patience_s=0.0).checkups
         documents = [json.loads(json.dumps(document_of(checkup))) for checkup in checkups]
         return {document["group_id"]: document for document in documents}
+
+    def live_lag(self, kgroup: Kgroup, *more: str) -> Any:
+        """What lag says now of all groups."""
+        return kgroup("lag", "*", *more, "-b", self.client.bootstrap, "-o", "json").document["data"]["groups"]
 
     def lines(self, kind: type) -> list[Any]:
         return [line for file in files_of(self.folder) for line in read(file) if isinstance(line, kind)]
@@ -147,6 +169,160 @@ def test_at_ten_moments_it_says_what_doctor_said(service: Service, kgroup: Kgrou
     jsonschema.validate(ran.document, schema_for("doctor"))
 
 
+def lag_then(kgroup: Kgroup, service: Service, at_ms: int, *more: str) -> Any:
+    argv = more or ("*",)
+    return kgroup("lag", *argv, "--at", str(at_ms), "--files", str(service.folder), "-o", "json")
+
+
+def test_at_each_moment_lag_is_what_it_was(service: Service, kgroup: Kgroup) -> None:
+    """Rows with and without a commit, beyond the end, of a topic that goes; ends and members that move."""
+    client = service.client
+    away: list[str] = []
+    acts: list[Callable[[], object]] = [
+        lambda: client.commit("batch", "orders", {0: 0}),
+        lambda: produce(client, "orders", 0, 5),
+        lambda: client.classic_group("web", "orders", {"i-0": [0, 1]}),
+        lambda: (produce(client, "orders", 0, 2), produce(client, "orders", 1, 3)),
+        lambda: client.commit("batch", "orders", {0: 4, 1: 3}),
+        lambda: client.commit("batch", "pay", {0: 7}),
+        lambda: away.append(client.consumer_member("next", "orders", "s-0")),
+        lambda: client.leave_for_now("next", away[0], "s-0"),
+        lambda: produce(client, "pay", 0, 9),
+        lambda: client.join_unanswered("web", "orders", "i-1"),
+        lambda: service.drop_topic("pay"),
+        lambda: service.begin(),
+        lambda: produce(client, "orders", 1, 1),
+    ]
+    said = {}
+    for act in acts:
+        act()
+        service.step()
+        said[service.step()] = service.live_lag(kgroup)
+    assert {len(groups) for groups in said.values()} == {1, 2, 3}
+    crashed_ms = [*said][-3]
+    for at_ms, live in said.items():
+        for moment in (at_ms, at_ms + (0 if at_ms == crashed_ms else 9_999)):
+            ran = lag_then(kgroup, service, moment)
+            data = ran.document["data"]
+            assert data["groups"] == live
+            assert data["recorded"]["seen_ms"] == at_ms and ran.code == (5 if ran.document["errors"] else 0)
+    jsonschema.validate(ran.document, schema_for("lag"))
+
+
+def test_lag_in_time_is_what_it_was_and_no_status_less_certain(service: Service, kgroup: Kgroup) -> None:
+    client = service.client
+    client.classic_group("web", "orders", {"i-0": [0, 1]})
+    said = {}
+    for count in (0, 3, 1, 0, 0, 2, 0):
+        if count:
+            produce(client, "orders", 0, count)
+        client.commit("batch", "orders", {0: count, 1: 0})
+        at_ms = service.step()
+        live = measure(service.view, ["batch", "web"], times=True).groups
+        said[at_ms] = json.loads(json.dumps([*documents(live)]))
+    assert max(group["max_time_lag_ms"] or 0 for live in said.values() for group in live) > 10_000
+    for at_ms, live in said.items():
+        then = lag_then(kgroup, service, at_ms, "batch", "web", "--time").document["data"]["groups"]
+        for before, now in zip(then, live, strict=True):
+            assert before == as_recorded(now, before)
+    over = lag_then(kgroup, service, at_ms, "batch", "--fail-above", "30s")
+    assert (over.code, over.document["data"]["verdict"]["over"]) == (ExitCode.BAD_VERDICT, ["batch"])
+    text = kgroup("lag", "batch", "--by-topic", "--at", str(at_ms + 500), "--files", str(service.folder)).out
+    assert (
+        ", 0.5 s before; seen every 10 s, and what" in " ".join(text.split())
+        and "batch   Empty   lag" in text
+    )
+
+
+def test_an_end_that_moves_is_stored_once_for_all_groups_and_no_row_with_it(service: Service) -> None:
+    for name in ("a", "b", "c"):
+        service.client.commit(name, "orders", {0: 0, 1: 0})
+    produce(service.client, "orders", 0, 1)
+    service.step()
+    service.step()
+    before = [*service.lines(Lags), *service.lines(LagsMoved)]
+    for _ in range(3):
+        produce(service.client, "orders", 0, 1)
+        service.step()
+    assert [*service.lines(Lags), *service.lines(LagsMoved)] == before and len(service.lines(Ends)) >= 4
+    service.client.commit("b", "orders", {1: 0, 0: 1})
+    service.step()
+    *_, line = service.lines(LagsMoved)
+    ((topic, partitions, offsets, _),) = line.commits
+    assert (line.group_id, line.rows, topic, partitions, offsets) == ("b", (), "orders", (0,), (1,))
+
+
+def test_a_look_requests_all_topics_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster may have very many."""
+    service.client.commit("a", "orders", {0: 0})
+    service.step()
+    requests: list[object] = []
+    request = service.view.transport.request
+
+    def counted(node: int | None, message: Any, **how: Any) -> Any:
+        requests.append(message)
+        return request(node, message, **how)
+
+    monkeypatch.setattr(service.view.transport, "request", counted)
+    create_topic(service.client.admin, "new", 1)
+    service.client.consumer_member("next", "new", "s-0")
+    service.recorder.poll()
+    requests.clear()
+    service.recorder.look()
+    asked = [each for each in requests if isinstance(each, MetadataRequest) and each.topics is None]
+    assert len(asked) == 1 and dict(service.lines(World)[-1].topics).keys() >= {"new", "orders"}
+
+
+def test_a_lag_that_no_look_shows_is_unknown_and_never_none(service: Service, kgroup: Kgroup) -> None:
+    service.client.commit("batch", "orders", {0: 0})
+    first = service.step()
+    service.now_ms += 1_000
+    service.recorder.end()
+    service.now_ms += 60_000
+    terms = Terms(patience_s=0.0, left_out=("lag",))
+    service.recorder = Recorder(service.view, service.folder, service.found, terms, Limits())
+    blind = service.step()
+    for moment, names, code, why in (
+        (first - 1, ("batch",), 5, "the recording begins at"),
+        (first + 1_000, ("batch",), 5, "the recorder did not run at"),
+        (first, ("never",), 3, "there was no group never at"),
+        (first, ("never", "batch"), 5, "there was no group never at"),
+        (first, ("n*",), 3, "there was no group n* at"),
+        (blind, ("batch",), 5, "the lag of batch was not looked at"),
+        (blind, ("batch", "--fail-above", "0"), 5, "the lag of batch was not looked at"),
+        (first + 1_000, ("batch", "--fail-above", "0"), 5, "the recorder did not run at"),
+    ):
+        ran = lag_then(kgroup, service, moment, *names)
+        assert (ran.code, why in ran.err) == (code, True), (ran.code, ran.err)
+        assert all(group["group_id"] == "batch" for group in ran.document["data"]["groups"])
+
+
+def test_an_end_that_could_not_be_seen_is_unknown_later(tmp_path: Path, kgroup: Kgroup) -> None:
+    settings = {"offsets.topic.replication.factor": 1, "default.replication.factor": 1}
+    with Cluster({"orders": 2}, brokers=2, settings=settings) as cluster:
+        service = Service(cluster.bootstrap, tmp_path)
+        places = {TopicPartition("orders", n): OffsetAndMetadata(0) for n in range(2)}
+        for number in range(8):
+            store(service.view, f"g-{number}", places)
+        seen = service.step()
+        cluster.stop_broker(1)
+        blind = service.step()
+        assert lag_then(kgroup, service, seen).code == 0
+        ran = lag_then(kgroup, service, blind)
+        assert ran.code == ExitCode.PARTIAL and "not known" in ran.err
+        live = service.live_lag(kgroup)
+        assert [group["total_lag"] for group in live].count(None) > 0
+        assert ran.document["data"]["groups"] == live
+        service.client.close()
+
+
+def produce(client: Client, topic: str, partition: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": client.bootstrap, "log_level": 0})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=partition)
+    assert producer.flush(60) == 0
+
+
 def test_commits_over_several_looks_are_judged_as_doctor_judges_them(tmp_path: Path) -> None:
     """A tool that commits for longer than ten seconds: a look reads some of it, doctor all at once."""
     with Cluster({"orders": 2}) as cluster:
@@ -184,7 +360,7 @@ def test_downtime_is_unknown_and_never_healthy(service: Service, kgroup: Kgroup)
 def test_groups_that_were_hidden_make_an_answer_partial(kgroup: Kgroup, tmp_path: Path) -> None:
     hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 does not answer")
     judged = Judged(1000, "g", "classic", "Stable", (), (), ())
-    lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 10_000, False, (hidden,))]
+    lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 1000, 10_000, False, (hidden,))]
     Days(tmp_path).append(lines, 1000)
     codes = [
         kgroup("doctor", name, "--at", "1970-01-01T00:00:02", "--files", str(tmp_path)).code
@@ -217,7 +393,7 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     first.unlink()
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
     kinds = {type(line).__name__ for line in read(second)}
-    assert kinds == {"Began", "Judged", "Members", "Ends", "World", "Looked"}
+    assert kinds == {"Began", "Judged", "Members", "Ends", "Lags", "World", "Looked"}
 
 
 def test_the_segments_are_those_of_a_capture(service: Service, kgroup: Kgroup) -> None:
@@ -497,6 +673,16 @@ def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgro
         assert answer.code == ExitCode.PARTIAL
         moment = str(answer.document["data"]["recorded"]["seen_ms"] or 0)
         assert moment != "0" or "ended" in answer.err
+        for command in ("blame", "replay-log"):
+            ran = kgroup(command, "g", "--files", str(tmp_path / "r"))
+            assert "has no __consumer_offsets: " in ran.err and "lacks Read" in ran.err
+            assert "doctor --at and lag --at show" in ran.err and ran.code == ExitCode.FAILED
+        (look,) = (
+            line for file in files_of(tmp_path / "r") for line in read(file) if isinstance(line, Looked)
+        )
+        for command in ("doctor", "lag"):
+            ran = kgroup(command, "g", "--at", str(look.at_ms), "--files", str(tmp_path / "r"))
+            assert "seen every 10 s" in ran.out and "was not recorded: " in ran.out
 
 
 @pytest.mark.parametrize(
@@ -539,11 +725,15 @@ def test_options_come_from_a_file_and_first_from_the_command_line(
     assert ran.code == ExitCode.USAGE and told in ran.err.replace(str(file), "FILE"), ran.err
 
 
-def test_of_a_moment_one_recording_is_asked(kgroup: Kgroup, tmp_path: Path) -> None:
-    assert "is no folder of this machine" in kgroup("doctor", "g", "--at", "1h", "--files", "s3://b/r").err
-    assert "add --files DIR" in kgroup("doctor", "g", "--at", "1h").err
-    assert kgroup("doctor", "g", "--files", str(tmp_path)).code == ExitCode.USAGE
-    ran = kgroup("doctor", "g", "--at", "1h", "--files", str(tmp_path))
+@pytest.mark.parametrize("command", ["doctor", "lag"])
+def test_of_a_moment_one_recording_is_asked(command: str, kgroup: Kgroup, tmp_path: Path) -> None:
+    at = (command, "g", "--at", "1h")
+    assert "is no folder of this machine" in kgroup(*at, "--files", "s3://b/r").err
+    assert "add --files DIR" in kgroup(*at).err
+    assert kgroup(command, "g", "--files", str(tmp_path)).code == ExitCode.USAGE
+    more = {"doctor": ("--without", "lag"), "lag": ("--rate", "1s")}[command]
+    assert kgroup(*at, "--files", str(tmp_path), *more).code == ExitCode.USAGE
+    ran = kgroup(*at, "--files", str(tmp_path))
     assert ran.code == ExitCode.FAILED and "has no observations" in ran.err
 
 

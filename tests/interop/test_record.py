@@ -17,16 +17,19 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView, machine_ms
+from kgroup.admin.read.lag_report import measure
 from kgroup.admin.recording.lines import Ended, Gap, Judged, Line, Members
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.recorder import Limits, Recorder
 from kgroup.cli.views.checkups import document_of
+from kgroup.cli.views.lagging import documents
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.history.sources.logs import OffsetsLog, segment_logs
 from tests.receiver import Receiver
-from tests.sampled import FULL
+from tests.recorded_lag import as_recorded
+from tests.sampled import FULL, in_full
 
 from .conftest import require
 from .kafka import RealKafka
@@ -40,6 +43,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1800)]
 TOPIC, GROUP = "recorded", "recorded-readers"
 MEMBER = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500", "topics": TOPIC}
 KILLS, RESTARTS = (20, 5) if FULL else (6, 1)
+DOWN_S = 600
 AT_ONCE_MS = 3_000
 """The time that one moment may take: beyond it the clocks of the test and of the broker disagree."""
 BEYOND = 1_000_000
@@ -144,8 +148,41 @@ def test_killed_again_and_again_each_batch_and_each_incident_is_there_once(
     assert {host and host.strip("/") for host in hosts} == {"127.0.0.1"}
 
 
+@in_full("ten minutes by the clock; the test above has a receiver that refuses for seconds")
+def test_a_receiver_that_is_down_for_ten_minutes_gets_each_change_once_and_in_order(
+    kafka: RealKafka, tmp_path: Path
+) -> None:
+    """Incidents begin and end meanwhile, and the recorder is killed, and ended, in the middle of it."""
+    with contextlib.ExitStack() as ends:
+        receiver = Receiver()
+        ends.callback(receiver.close)
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("down", 1, 1)])["down"].result(20)
+        posts = ("--patience", "0s", "--notify", receiver.url)
+        recording = ends.enter_context(Recording(kafka, tmp_path / "recording", tmp_path, *posts))
+        recording.looks()
+        receiver.closed, began_s = True, time.monotonic()
+        while (passed_s := time.monotonic() - began_s) < DOWN_S:
+            group = f"down-{len(recording.changes()) // 2}"
+            commit(kafka, group, BEYOND, "down")
+            eventually(lambda g=group: events(recording, g) == ["opened"], what=f"{group} is an incident")  # type: ignore[misc]
+            if int(passed_s) % 60 >= 45:
+                recording.end(signal.SIGKILL if passed_s < DOWN_S / 2 else signal.SIGTERM)
+                recording.begin()
+            commit(kafka, group, 0, "down")
+            eventually(lambda g=group: events(recording, g) == ["opened", "closed"], what="it is over")  # type: ignore[misc]
+        assert receiver.refused and receiver.taken == []
+        receiver.closed = False
+        due = [(f"inc_{each.id}-{each.number}", each.event) for each in recording.changes()]
+        eventually(lambda: len(receiver.taken) >= len(due), timeout=120, what="all are delivered")
+        assert recording.end(signal.SIGTERM) == 0
+    delivered = [(id_, body["event"].removeprefix("incident_")) for id_, body in receiver.taken]
+    print(f"{len(due)} changes, {receiver.refused} refused")
+    assert delivered == due
+
+
 def test_at_ten_moments_the_recording_says_what_was_said_live(kafka: RealKafka, tmp_path: Path) -> None:
-    """`doctor` and `blame`, of groups whose members join, are killed, and whose topic is deleted."""
+    """`doctor`, `lag` and `blame`, of groups whose members join, are killed, and whose topic is deleted."""
     now_ms = [0]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     for topic in ("kept", "dropped"):
@@ -189,24 +226,29 @@ def test_at_ten_moments_the_recording_says_what_was_said_live(kafka: RealKafka, 
         recorder = Recorder(view, tmp_path, lambda cluster: (groups, ()), terms, Limits())
         said = {}
 
-        def moment() -> tuple[int, list[Any]] | None:
+        def moment() -> tuple[int, list[Any], list[Any]] | None:
             """What is said live at the moment of a look, unless the machine takes too long for one moment."""
             now_ms[0] = machine_ms()
             recorder.poll()
             recorder.look()
             checkups = examine_all(view, groups, window_ms=terms.window_ms, patience_s=0.0).checkups
             told = [json.loads(json.dumps(document_of(checkup))) for checkup in checkups]
-            return (now_ms[0], told) if machine_ms() - now_ms[0] < AT_ONCE_MS else None
+            lags = json.loads(json.dumps([*documents(measure(view, groups, times=True).groups)]))
+            return (now_ms[0], told, lags) if machine_ms() - now_ms[0] < AT_ONCE_MS else None
 
         for act in acts:
             act()
-            at_ms, checkups = eventually(moment, what="a moment")
-            said[at_ms] = checkups, _blames(kgroup("blame", *groups, "-b", kafka.bootstrap)[1])
-    assert {each["verdict"] for checkups, _ in said.values() for each in checkups} >= {"healthy", "sick"}
-    for at_ms, (checkups, blames) in said.items():
+            at_ms, checkups, lags = eventually(moment, what="a moment")
+            said[at_ms] = checkups, lags, _blames(kgroup("blame", *groups, "-b", kafka.bootstrap)[1])
+    assert {each["verdict"] for checkups, *_ in said.values() for each in checkups} >= {"healthy", "sick"}
+    assert any(group["total_lag"] for _, lags, _ in said.values() for group in lags)
+    for at_ms, (checkups, lags, blames) in said.items():
         _, told = kgroup("doctor", *groups, "--at", str(at_ms), "--files", str(tmp_path))
         for now, before in zip(told["groups"], checkups, strict=True):
             assert now == before
+        _, behind = kgroup("lag", "moment-*", "--time", "--at", str(at_ms), "--files", str(tmp_path))
+        for now, before in zip(behind["groups"], lags, strict=True):
+            assert now == as_recorded(before, now)
         _, blamed = kgroup("blame", *groups, "--until", str(at_ms), "--files", str(tmp_path))
         assert _blames(blamed) == blames
 

@@ -12,6 +12,8 @@ pytest.importorskip("pyspark")
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kgroup.admin.recording.days import Days
+from kgroup.admin.recording.lines import Began
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.fold.events import Event
@@ -72,6 +74,17 @@ def test_any_cut_tells_the_same_story(seed, split_bytes, shares, cuts):
             log.write_bytes(data[: int(len(data) * share)])
             local_run.run([root / "in"], Store(root / "out"), split_bytes, shares)
         check_equal(Store(root / "out"), in_process(root / "in"))
+
+
+def test_of_a_recorders_folder_the_log_is_read_and_none_that_was_set_aside(tmp_path):
+    name = f"__consumer_offsets-6/{0:020d}.log"
+    logs = (tmp_path / "in" / name, tmp_path / "in" / "former-2024-10-04T000000Z" / name)
+    for seed, log in enumerate(logs, 21):
+        log.parent.mkdir(parents=True)
+        log.write_bytes(b"".join(made_batches(seed, 90)))
+    Days(tmp_path / "in").append([Began(0, "0.1.0", None, False, 0)], 0)
+    local_run.run([tmp_path / "in"], Store(tmp_path / "out"), 1 << 20, 1)
+    check_equal(Store(tmp_path / "out"), in_process(logs[0].parent))
 
 
 def test_a_run_looks_once_whether_its_segments_are_of_one_cluster(tmp_path, monkeypatch):

@@ -281,7 +281,11 @@ def _report(
         before = first.get((group.group_id, row.topic, row.partition)) if first else None
         return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
 
-    rows = tuple(map(measured if times or first else _plain_row, group.offsets))
+    return of_rows(group, tuple(map(measured if times or first else _plain_row, group.offsets)))
+
+
+def of_rows(group: GroupDescription, rows: tuple[PartitionLag, ...]) -> GroupLag:
+    """Return the lag of a group described, whose partitions have these rows."""
     those = counted(rows)
     oldest, all_ages = oldest_of(those)
     return GroupLag(

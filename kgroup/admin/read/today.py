@@ -1,9 +1,9 @@
 """A cluster's report about removed committed offsets, whose records leave the cause open."""
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, number_of
+from kgroup.domain import id_text
 from kgroup.errors import KgroupError
 from kgroup.history.fold.removals import Today
 
@@ -20,8 +20,8 @@ def today(cluster: ClusterView, node: int | None) -> Today:
     with cluster.within(PATIENCE_S):
         try:
             if sees_every_topic(cluster):
-                found = cluster.topics(None)
-                topics = {n: at.topic_id for n, at in found.items() if isinstance(at, TopicDescription)}
+                found = cluster.metadata(None).topics
+                topics = {t.name: id_text(t.topic_id) for t in found if t.name and not t.error_code}
             minutes = (
                 number_of(broker_setting(cluster, node, OFFSETS_RETENTION)) if node is not None else None
             )

@@ -87,18 +87,28 @@ class Unreadable:
 
 
 def read(file: Path, *kinds: type) -> Iterator[Line | Unreadable]:
-    """Yield the lines of one file, or those of some kinds; one that is being written is not there yet."""
+    """Yield the lines of one file, or those of some kinds."""
+    for number, line in lines_of(file, *kinds):
+        yield decoded(file, number, line)
+
+
+def lines_of(file: Path, *kinds: type) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of one file as they are; one that is being written is not there yet."""
     wanted = tuple(f'["{kind.__name__}",'.encode() for kind in kinds) or b""
     try:
         with file.open("rb") as opened:
             for number, line in enumerate(opened, 1):
                 if not line.endswith(b"\n"):
                     return
-                if not line.startswith(wanted):
-                    continue
-                try:
-                    yield CODEC.decode(line)
-                except Foreign as error:
-                    yield Unreadable(file, number, str(error))
+                if line.startswith(wanted):
+                    yield number, line
     except OSError as error:
         raise StorageError(f"cannot read {file}: {error.strerror}") from None
+
+
+def decoded(file: Path, number: int, line: bytes) -> Line | Unreadable:
+    """Return a line of a file, or why it cannot be read."""
+    try:
+        return CODEC.decode(line)
+    except Foreign as error:
+        return Unreadable(file, number, str(error))

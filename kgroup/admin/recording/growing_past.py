@@ -27,8 +27,13 @@ class GrowingPast(Past):
         self._ids: frozenset[bytes] = frozenset()
         self._since_ms = 0
 
-    def look_for(self, names: Iterable[str], since_ms: int) -> None:
-        """Begin a look at these groups; events before `since_ms` may be forgotten."""
+    def look_for(
+        self, names: Iterable[str], since_ms: int, topics: Mapping[bytes, str] | None = None
+    ) -> None:
+        """Begin a look at these groups; events before `since_ms` may be forgotten.
+
+        `topics` are the names of all topics, where they are known already.
+        """
         before = self._topic.topic_names if isinstance(self._topic, LiveTopic) else {}
         self._wanted, self._since_ms = list(dict.fromkeys(names)), since_ms
         self._read.clear()
@@ -38,7 +43,7 @@ class GrowingPast(Past):
         if isinstance(topic, LiveTopic):
             topic.try_again()
             try:
-                topic.refresh()
+                topic.refresh(topics)
             except KgroupError:
                 topic = None
         if not isinstance(topic, LiveTopic):

@@ -7,11 +7,12 @@ it is read without those before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Alike, Checkup
 from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.statuses import Unseen
 from kgroup.history.typed_json import Codec
 
@@ -38,13 +39,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A look is over: what it found different stands in the lines before it.
+    """A look is over: what it found different stands in the lines before it. Topics are those of its start.
 
     `unseen` are the reasons why there may be more groups, or why nothing was seen (`failed`). `unread` is why
     `__consumer_offsets` is not recorded.
     """
 
     at_ms: int
+    began_ms: int
     interval_ms: int
     failed: bool = False
     unseen: tuple[ItemError, ...] = ()
@@ -101,6 +103,51 @@ class Ends:
     partitions: tuple[int, ...]
     starts: tuple[int | None, ...]
     ends: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LagHead:
+    """A group without its partitions; `all_rows` is off where it may read partitions that no row has."""
+
+    type: str
+    state: str
+    all_rows: bool
+    errors: tuple[ItemError, ...]
+    no_offsets: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """The lag of a group, all of its rows.
+
+    A row without the end of its log and a reason for that has the end of `Ends`, and all that follows from
+    it: of one with an age, that is the time of the record.
+    """
+
+    at_ms: int
+    group_id: str
+    head: LagHead
+    rows: tuple[PartitionLag, ...]
+
+
+class Commits(NamedTuple):
+    """The rows of a topic in which only the commit moved; the time of the record there (None: none)."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    offsets: tuple[int, ...]
+    written_ms: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LagsMoved:
+    """Where the lag of a group differs from the look before; the head is None where it does not."""
+
+    at_ms: int
+    group_id: str
+    head: LagHead | None
+    rows: tuple[PartitionLag, ...]
+    commits: tuple[Commits, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +238,18 @@ class Incident:
 
 
 Line: TypeAlias = (
-    Began | Ended | Looked | Judged | NotJudged | Ends | Members | World | Gap | Removed | Incident
+    Began
+    | Ended
+    | Looked
+    | Judged
+    | NotJudged
+    | Ends
+    | Lags
+    | LagsMoved
+    | Members
+    | World
+    | Gap
+    | Removed
+    | Incident
 )
 CODEC: Codec[Line] = Codec(Line)

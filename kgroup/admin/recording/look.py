@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.diagnose.doctor import PATIENCE_S, Checkup, examine_all
-from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
-from kgroup.admin.read.lag_report import GroupLag, in_time
+from kgroup.admin.read.lag_report import GroupLag, in_time, report_of
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
+from kgroup.admin.recording.lags import Seen, Stated
 from kgroup.admin.recording.lines import (
     Ends,
     Judged,
@@ -24,7 +25,7 @@ from kgroup.admin.recording.lines import (
     World,
 )
 from kgroup.admin.refusals import item_error
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import TopicPartition, grouped, uuid_bytes
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.history.fold.explain import CAUSES
 from kgroup.history.fold.removals import Today
@@ -68,13 +69,17 @@ class Look:
 def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> Look:
     """Examine all groups that `find` returns, now."""
     facts: dict[str, Facts] = {}
+    began_ms = cluster.now_ms()
 
     def keep(each: Facts) -> None:
         facts[each.group.group_id] = each
 
     try:
         names, unseen = find(cluster)
-        past.look_for(names, cluster.now_ms() - terms.window_ms)
+        alive = cluster.brokers()
+        # A cluster may have very many topics: they are requested once a look.
+        world = today(cluster, alive[0].id if alive else None)
+        past.look_for(names, began_ms - terms.window_ms, ids_of(world))
         found = examine_all(
             cluster,
             names,
@@ -85,7 +90,8 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
             seen=keep,
         )
         brokers = cluster.brokers()
-        lags, starts = _lags(cluster, facts), _starts(cluster, facts)
+        lags = {} if LAG in terms.left_out else _lags(cluster, facts)
+        starts = _starts(cluster, facts)
     except KgroupError as error:
         return Look(cluster.now_ms(), failed=item_error("cluster", error))
     return Look(
@@ -98,8 +104,15 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         starts=starts,
         rebalanced={name: rebalanced(each) for name, each in facts.items()},
         brokers=brokers,
-        world=today(cluster, brokers[0].id if brokers else None),
+        world=replace(world, seen_ms=began_ms),
     )
+
+
+def ids_of(world: Today) -> dict[bytes, str] | None:
+    """Return the names of all topics by id; None where they are not known, or have no ids."""
+    if world.topics is None or not all(world.topics.values()):
+        return None
+    return {uuid_bytes(id_): name for name, id_ in world.topics.items()}
 
 
 def rebalanced(facts: Facts) -> int:
@@ -110,9 +123,10 @@ def rebalanced(facts: Facts) -> int:
 def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
     described = Description(tuple(each.group for each in facts.values()))
     try:
-        return {each.group_id: each for each in in_time(cluster, described).groups}
+        report = in_time(cluster, described)
     except KgroupError:
-        return {}
+        report = report_of(described, {}, None)  # no record could be read: only the times are unknown
+    return {each.group_id: each for each in report.groups}
 
 
 def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
@@ -139,12 +153,13 @@ class Known:
         self._groups: dict[str, Judged | NotJudged] = {}
         self._members: dict[str, tuple[Person, ...] | None] = {}
         self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        self._lags = Stated()
         self._world: World | None = None
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
         """Return the lines of a look, the one that ends it last."""
         if now.failed is not None:
-            return [Looked(now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
+            return [Looked(now.at_ms, now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
         lines: list[Line] = []
         for name, line in self._judged(now).items():
             if self._groups.get(name) != line:
@@ -155,13 +170,16 @@ class Known:
             if name not in self._members or self._members[name] != people:
                 self._members[name] = people
                 lines.append(Members(now.at_ms, name, people))
-        lines += self._of_logs(now)
+        ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
+        lines += self._of_logs(now, ends)
+        lines += self._lags.lines(Seen(now.at_ms, now.lags, ends))
         topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
         world = World(0, topics, now.world.retention_ms)
         if world != self._world:
             self._world = world
             lines.append(replace(world, at_ms=now.at_ms))
-        return [*lines, Looked(now.at_ms, terms.interval_ms, False, now.unseen, unread)]
+        began_ms = now.at_ms if now.world.seen_ms is None else now.world.seen_ms
+        return [*lines, Looked(now.at_ms, began_ms, terms.interval_ms, False, now.unseen, unread)]
 
     def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:
         found: dict[str, Judged | NotJudged] = {
@@ -175,13 +193,9 @@ class Known:
                 found[name] = NotJudged(0, name, None if gone else _not_listed(name, now.unseen))
         return found
 
-    def _of_logs(self, now: Look) -> list[Ends]:
-        ends = {
-            place: (now.starts.get(place), row.log_end_offset)
-            for each in now.facts.values()
-            for place, row in each.rows
-        }
-        changed = {place: at for place, at in ends.items() if self._ends.get(place) != at}
+    def _of_logs(self, now: Look, ends: Mapping[TopicPartition, int | None]) -> list[Ends]:
+        logs = {place: (now.starts.get(place), end) for place, end in ends.items()}
+        changed = {place: at for place, at in logs.items() if self._ends.get(place) != at}
         self._ends |= changed
         by_topic = grouped((place.topic, (place.partition, *changed[place])) for place in sorted(changed))
         return [

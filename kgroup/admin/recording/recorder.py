@@ -15,7 +15,7 @@ from kgroup.admin.recording.days import Days, Unreadable, files_of, read
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.incidents import Incidents
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
-from kgroup.admin.recording.look import Find, Known, Look, Terms, after, look
+from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of, look
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
@@ -133,8 +133,8 @@ class Recorder:
 
     def look(self) -> None:
         """Look at the groups, and store what is different."""
-        self._log.refresh()
         now = look(self._cluster, self._find, self._terms, self._past)
+        self._log.refresh(ids_of(now.world))
         now = after(self._looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
         bad = bad_of(now, self._brokers, self._severity, self._looked)

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.recording.days import Unreadable, files_of, read
-from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged, World
+from kgroup.admin.read.lag_report import GroupLag
+from kgroup.admin.recording.days import Unreadable, decoded, files_of, lines_of, read
+from kgroup.admin.recording.lags import Seen
+from kgroup.admin.recording.lines import (
+    Began,
+    Ended,
+    Ends,
+    Gap,
+    Judged,
+    Lags,
+    LagsMoved,
+    Line,
+    Looked,
+    NotJudged,
+    World,
+)
+from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
 from kgroup.history.fold.removals import Today
@@ -16,6 +33,10 @@ from kgroup.history.sources.layout import OBSERVED
 
 INTERVALS = 3
 """The number of intervals after which a look says nothing about the present any more."""
+_ALWAYS = (Began, Ended, Looked, Judged, NotJudged)
+_OF_LAG = (Ends, Lags, LagsMoved)
+_LAGS = re.compile(rb'\["Lags(Moved)?",\[(\d+),("(?:[^"\\]|\\.)*")')
+"""The start of a line of lag: those behind others of their group are not decoded."""
 
 
 @dataclass(slots=True)
@@ -33,6 +54,8 @@ class Then:
     unreadable: list[str] = field(default_factory=list)
     began: Began | None = None
     ended: Ended | None = None
+    _ends: dict[TopicPartition, int | None] = field(default_factory=dict)
+    _lags: dict[bytes, list[tuple[Path, int, bytes]]] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
         """Add a line of that moment, or of one before it."""
@@ -42,6 +65,7 @@ class Then:
                 if not line.goes_on:
                     self.began, self.looked = line, None
                     self.judged.clear()
+                    self._lags.clear()
                 self.began = self.began or line
             case Ended():
                 self.ended = line
@@ -49,23 +73,51 @@ class Then:
                 self.looked = line
             case Judged() | NotJudged():
                 self.judged[line.group_id] = line
+                if isinstance(line, NotJudged):
+                    self._lags.pop(_key(line.group_id), None)
+            case Ends():
+                places = (place_of(line.topic, number) for number in line.partitions)
+                self._ends |= zip(places, line.ends, strict=True)
+
+    def keep(self, file: Path, number: int, line: bytes) -> bool:
+        """Keep a line of lag as it is; return whether it is one of that moment, or of one before it."""
+        if (start := _LAGS.match(line)) is None or int(start[2]) > self.at_ms:
+            return False
+        if start[1] is None:
+            self._lags[start[3]] = []
+        self._lags.setdefault(start[3], []).append((file, number, line))
+        return True
+
+    def lag(self, group_id: str) -> GroupLag | None:
+        """Return the lag of a group at the look; None where that did not look at it."""
+        lines = [decoded(*each) for each in self._lags.get(_key(group_id), ())]
+        moved = [line for line in lines if isinstance(line, LagsMoved)]
+        if self.looked is None or not lines or not isinstance(lines[0], Lags) or len(moved) + 1 < len(lines):
+            return None
+        return Seen(self.looked.at_ms, ends=self._ends).group(lines[0], moved)
 
     @property
     def text(self) -> str:
         """When it was seen, and what no look shows, in words."""
         assert self.looked is not None
+        age = f"{(self.at_ms - self.looked.at_ms) / 1000:g} s before"
         after = f", and again at {utc(self.next_ms)}" if self.next_ms is not None else ""
         every = f"{self.looked.interval_ms / 1000:g} s"
         unread = self.looked.unread
         log = f"; __consumer_offsets was not recorded: {unread}" if unread else ""
         return (
-            f"as of {utc(self.at_ms)}: seen at {utc(self.looked.at_ms)}{after}; seen every {every}, and what "
-            f"began and ended between two looks is unknown{log}"
+            f"as of {utc(self.at_ms)}: seen at {utc(self.looked.at_ms)}, {age}{after}; seen every {every}, "
+            f"and what began and ended between two looks is unknown{log}"
         )
 
 
-def at(folder: Path, time_ms: int) -> Then:
-    """Return what the recorder that wrote this folder had seen at a time.
+def _key(group_id: str) -> bytes:
+    """Return a group id as it stands in a line."""
+    return json.dumps(group_id, ensure_ascii=False).encode()
+
+
+def at(folder: Path, time_ms: int, *, with_lag: bool = False) -> Then:
+    """Return what the recorder that wrote this folder had seen at a time; of lag only where that is wanted.
 
     StorageError if there are no observations.
     """
@@ -73,27 +125,32 @@ def at(folder: Path, time_ms: int) -> Then:
     if not files:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
-    found = Then(time_ms)
-    after: Began | Looked | Ended | None = None
-    for line in _around(files, time_ms):
-        if isinstance(line, Unreadable):
-            found.unreadable.append(line.text)
-        elif line.at_ms <= time_ms:
-            found.take(line)
-        elif isinstance(line, Began | Looked | Ended):
-            after = line
-            break
+    # A file begins with all that was known: the one before it matters until its first look.
+    first = max(0, sum(file.stem <= utc(time_ms)[:10] for file in files) - 1)
+    found, after = _read(files[first:], time_ms, with_lag)
+    if found.looked is None and first:
+        found, after = _read(files[first - 1 :], time_ms, with_lag)
     found.next_ms = after.at_ms if isinstance(after, Looked) else None
     found.unknown = _unknown(found, after)
     return found
 
 
-def _around(files: Sequence[Path], time_ms: int) -> Iterator[Line | Unreadable]:
-    """Yield the lines from the file before the one of that day on: each begins with all that was known."""
-    day = utc(time_ms)[:10]
-    before = [file for file in files if file.stem < day]
-    for file in [*before[-1:], *files[len(before) :]]:
-        yield from read(file)
+def _read(files: Sequence[Path], time_ms: int, with_lag: bool) -> tuple[Then, Began | Looked | Ended | None]:
+    """Return what was seen by then, and the first line of what came after it."""
+    found = Then(time_ms)
+    kinds = (*_ALWAYS, *_OF_LAG) if with_lag else _ALWAYS
+    for file in files:
+        for number, data in lines_of(file, *kinds):
+            if found.keep(file, number, data):
+                continue
+            line = decoded(file, number, data)
+            if isinstance(line, Unreadable):
+                found.unreadable.append(line.text)
+            elif line.at_ms <= time_ms:
+                found.take(line)
+            elif isinstance(line, Began | Looked | Ended):
+                return found, line
+    return found, None
 
 
 def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
@@ -146,10 +203,18 @@ def today_in(folder: Path, until_ms: int | None) -> Today:
             if isinstance(line, World):
                 world = line
             elif isinstance(line, Looked) and not line.failed:
-                seen_ms = line.at_ms
+                seen_ms = line.began_ms
     if world is None:
         return Today()
     return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)
+
+
+def unread_in(folder: Path) -> str | None:
+    """Return why `__consumer_offsets` was not recorded at the last look; None where it was."""
+    looks = [
+        look for file in files_of(folder)[-1:] for look in read(file, Looked) if isinstance(look, Looked)
+    ]
+    return looks[-1].unread if looks else None
 
 
 def gaps_in(folder: Path) -> list[Gap]:

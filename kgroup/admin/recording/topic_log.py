@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from kgroup.admin.discovery import ClusterView
@@ -69,13 +70,16 @@ class TopicLog:
         found, self._gaps = self._gaps, []
         return found
 
-    def refresh(self) -> None:
-        """Look up partitions and leaders again, and whether the topic is still the one that is recorded."""
+    def refresh(self, topics: Mapping[bytes, str] | None = None) -> None:
+        """Look up partitions and leaders again, and whether the topic is still the one that is recorded.
+
+        `topics` are the names of all topics, where they are known already.
+        """
         if self._recording is None:
             return
         for capture in self._recording.captures:
             try:
-                capture.topic.refresh()
+                capture.topic.refresh(topics)
             except KgroupError:
                 continue  # the next poll says what cannot be read
             self._check_id(capture)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OFFERED: Mapping[str, str] = {
     "list": "glob regex state type_ protocol_type topic static_only sort members",
     "describe": "group all_groups",
-    "lag": "group rate time fail_above",
+    "lag": "group rate time fail_above at files",
     "doctor": "group all_groups window without patience kafka rights for_ topic principal at files",
     "blame": "group files since until",
     "replay-log": "group files since until at events instance verify collapse_commits",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ("kgroup lag orders --top 10", "the ten partitions that are furthest behind"),
         ("kgroup lag orders --rate 10s", "does it catch up, and when"),
         ("kgroup lag orders --fail-above 5m -q", "exit code 8 when something waits longer than that"),
+        ("kgroup lag orders --at 03:00 --files ./recording", "as it was at 03:00 UTC, by kgroup record"),
         ("kgroup lag orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
         ("kgroup lag orders --rest https://rest:8082", "by Confluent's REST API v3"),
     ),
@@ -49,6 +50,10 @@ def command(
             "Exit with 8 when a group's lag is above this: 300 is records, 300s or 5m is time.",
         ),
     ] = None,
+    at: Annotated[str | None, option("--at TIME", "As recorded at that time, UTC; with --files.")] = None,
+    files: Annotated[
+        list[str] | None, option("--files DIR", "With --at: the folder of kgroup record.")
+    ] = None,
     sort: Sort = None,
     top: Top = None,
     zookeeper: ZooKeeper = None,
@@ -59,7 +64,8 @@ def command(
     A total with an unknown part is shown as "at least". With --fail-above the unknown never passes: exit code
     8 when partitions of a subscribed topic have no commit, or one beyond the end of the log, 5 or 6 when
     partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
-    a pattern; '[*]' is the group called *.
+    a pattern; '[*]' is the group called *. With --at, commits and ends are those of the recorder's last look
+    by then; what no look shows is unknown: exit code 5.
     """
     from kgroup.admin.read.lag_report import measure, measure_each
     from kgroup.cli.views.lag_parts import Shown
@@ -74,6 +80,13 @@ def command(
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
     in_time = time or bool(limit and limit["unit"] == "ms")
+    if at is not None or files:
+        if at is None or rate is not None or zookeeper is not None or rest is not None:
+            hint = "leave out --rate, --zookeeper and --rest"
+            raise ConfigError("--files with --at shows lag as it was recorded", hint)
+        from kgroup.cli.views.recorded import lag_then
+
+        return lag_then(env, group, files or (), at, limit, by_topic, in_time, pick)
     other = elsewhere(env, zookeeper, rest, longer_s=interval_s or 0.0)
     refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
     by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))

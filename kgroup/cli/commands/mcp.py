@@ -17,7 +17,7 @@ from kgroup.extras import require_extra
     examples=(
         ("kgroup mcp -b broker:9092", "as a client of MCP starts it: tools about one cluster"),
         ("kgroup mcp -C prod --timeout 1m", "one of the config file's, and each call has a minute"),
-        ("kgroup mcp --files ./history", "replay-log, blame and doctor --at may also read this recording"),
+        ("kgroup mcp --files ./history", "and a recording, for replay-log, blame, doctor --at and lag --at"),
         ("kgroup mcp", "each call names a context of the config file"),
     ),
     has_json=False,

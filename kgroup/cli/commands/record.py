@@ -89,9 +89,10 @@ def command(
 ) -> ExitCode:
     """Record as a service: __consumer_offsets as capture does, and what only looks at the groups show.
 
-    Stores check-ups, members with their hosts, and ends of logs, wherever they differ from the look before;
-    opens, updates and closes incidents. Lives through outages, and names each gap. Read it with replay-log,
-    blame, and doctor --at; all take --files DIR. Where __consumer_offsets may not be read, it looks only.
+    Stores check-ups, lag, members with their hosts, and ends of logs, wherever they differ from the look
+    before; opens, updates and closes incidents. Lives through outages, and names each gap. Read it with
+    replay-log, blame, doctor --at and lag --at; all take --files DIR. Where __consumer_offsets may not be
+    read, it looks only.
     """
     from kgroup.admin.recording.look import Terms
     from kgroup.admin.recording.recorder import Limits, Recorder, alone

@@ -15,7 +15,7 @@ from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of, grouped
 from kgroup.durations import iso
-from kgroup.errors import KgroupError
+from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.removals import Today
 from kgroup.history.sources.layout import OBSERVED
@@ -61,7 +61,10 @@ def opened(
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
 
         places = list(map(Location.parse, files))
-        look = segments_of(places, storage_options(env, options))
+        try:
+            look = segments_of(places, storage_options(env, options))
+        except StorageError as error:
+            raise _not_recorded(places) or error from None
         for note in look.notes:
             env.note(note)
         logs = logs_of(look)
@@ -84,6 +87,16 @@ def opened(
         live = source_of(admin, selection.names)
         live.cluster, live.progress = identity(admin, env), _bar(env)
         yield live
+
+
+def _not_recorded(places: Sequence[Location]) -> StorageError | None:
+    """Return why a recorder has no segments; None of what is no recording."""
+    from kgroup.admin.recording.then import unread_in
+
+    why = {folder: unread_in(folder) for folder in _recordings(places)}
+    hint = "doctor --at and lag --at show what its looks saw"
+    texts = (f"{folder} has no {OFFSETS_TOPIC}: {text}" for folder, text in why.items() if text)
+    return next((StorageError(text, hint) for text in texts), None)
 
 
 def _gaps(places: Sequence[Location]) -> dict[tuple[str, int], list[str]]:

@@ -75,6 +75,7 @@ OFFSETS: Mapping[str, Schema] = {
     "lag": record(
         groups=array(model(GroupLag, "errors", catches_up_in_s=_RATE, topics=array(schema_of(TopicLag)))),
         verdict=note(nullable(schema_of(Verdict)), "with `--fail-above`"),
+        recorded=note(nullable(RECORDED), "null without `--at`"),
     ),
     "reset-offsets": _OFFSET_CHANGES,
     "offsets export": record(

@@ -1,6 +1,6 @@
 """Reports of lag as they arrive, and the verdict on all of them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import LagReport
@@ -30,6 +30,8 @@ from kgroup.domain import Document, count_of
 class Shown:
     """A printer of reports one by one; BAD_VERDICT when a group is over the limit, even if others failed.
 
+    `head` is printed above them; `recorded` is the place of the answer in a recording.
+
     A missing verdict is not a good one: BAD_VERDICT too where its only obstacles are partitions without a
     commit, or with one beyond the end of the log; else what could not be read decides.
     """
@@ -42,9 +44,13 @@ class Shown:
         in_time: bool,
         where: Mapping[str, object] | None,
         named: Named,
+        *,
+        head: Sequence[Block] = (),
+        recorded: Document | None = None,
     ) -> None:
         self._env, self._by_topic, self._in_time = env, by_topic, in_time
         self._where, self._named = where, named
+        self._head, self._recorded = head, recorded
         self._limit = limit
         self._verdict: Verdict | None = {**limit, "over": [], "unknown": []} if limit else None
         self._verdict_errors: list[ItemError] = []
@@ -81,7 +87,8 @@ class Shown:
     def _blocks(self, measured: LagReport) -> list[Block]:
         table, rows = self._table(measured)
         lines: list[Block] = [
-            line for group in measured.groups for line in (headline(group), *held_open(group.offsets))
+            *self._head,
+            *(line for group in measured.groups for line in (headline(group), *held_open(group.offsets))),
         ]
         if not table.rows:
             return lines
@@ -116,5 +123,5 @@ class Shown:
         return Ending(
             errors=[*self._errors, *unseen, *self._verdict_errors],
             exit_code=code,
-            data={"verdict": self._verdict},
+            data={"verdict": self._verdict, "recorded": self._recorded},
         )

@@ -1,14 +1,15 @@
-"""`doctor --at`: the check-ups that a recorder had stored at a moment."""
+"""`doctor --at` and `lag --at`: what a recorder had stored at a moment."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.recording.lines import Judged
 from kgroup.admin.recording.then import Then, at, not_found
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.inputs.group_names import is_glob, matches
+from kgroup.cli.inputs.group_names import Named, is_glob, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.checkups import code_of, result_of
@@ -17,6 +18,10 @@ from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
+if TYPE_CHECKING:
+    from kgroup.cli.views.description import Pick
+    from kgroup.cli.views.lagging import Limit
+
 
 def examine_then(
     env: Env, groups: Sequence[str], files: Sequence[str], moment: str, top: int | None
@@ -24,25 +29,73 @@ def examine_then(
     """Show the check-ups of groups, or of all, as they were stored at a moment."""
     from kgroup.admin.diagnose.doctor import Examined
 
-    if len(files) != 1:
-        raise ConfigError("--at reads one recording", "add --files DIR, the folder of kgroup record")
-    place = Location.parse(files[0])
-    if not place.is_local:
-        raise ConfigError(f"{place} is no folder of this machine", "kgroup record writes into local folders")
-    past = at(Path(place.local), parse_time(moment))
+    past = _then(files, moment)
     if past.unknown is not None:
         return show(env, _unknown(past))
     names, errors = _chosen(past, groups)
     judged = [line for name in names if isinstance(line := past.judged.get(name), Judged)]
     errors += [not_found(past, name) for name in names if not isinstance(past.judged.get(name), Judged)]
     examined = Examined(tuple(line.checkup for line in judged), tuple(errors))
-    many = not groups or any(map(is_glob, groups))
-    hidden = past.looked.unseen if past.looked is not None and many else ()
+    hidden = _hidden(past, groups)
     code = code_of(examined, hidden)
     if any(error.code == "NOT_SEEN" for error in errors):
         code = ExitCode.PARTIAL
     head = (past.text, "")
     return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(past)))
+
+
+def lag_then(
+    env: Env,
+    groups: Sequence[str],
+    files: Sequence[str],
+    moment: str,
+    limit: "Limit | None",
+    by_topic: bool,
+    in_time: bool,
+    pick: "Pick",
+) -> ExitCode:
+    """Show the lag of groups as it was stored at a moment."""
+    from kgroup.admin.read.lag_report import LagReport
+    from kgroup.admin.recording.lags import without_times
+    from kgroup.cli.views.lag_parts import Shown
+
+    past = _then(files, moment, with_lag=True)
+    if past.unknown is not None:
+        errors, lags = [ItemError("", "NOT_SEEN", past.unknown)], {}
+        head: tuple[str, ...] = (f"UNKNOWN: {past.unknown}",)
+        named = Named(())
+    else:
+        names, errors = _chosen(past, groups)
+        lags = {name: lag for name in names if (lag := past.lag(name)) is not None}
+        errors += [_no_lag(past, name) for name in names if name not in lags]
+        head, named = (past.text, ""), Named(tuple(names), tuple(_hidden(past, groups)))
+    found = tuple(lags.values() if in_time else map(without_times, lags.values()))
+    # What was not seen is no group that is missing.
+    missing = frozenset(error.item for error in errors if error.code != "NOT_SEEN")
+    errors += [error for lag in found for error in lag.errors]
+    shown = Shown(env, limit, by_topic, in_time, None, named, head=head, recorded=recorded(past))
+    return shown.show(iter([LagReport(found, tuple(errors), missing)]), pick)
+
+
+def _no_lag(past: Then, name: str) -> ItemError:
+    if not isinstance(past.judged.get(name), Judged):
+        return not_found(past, name)
+    why = "the recorder ran with --without lag, or its lines are of another kgroup"
+    return ItemError(name, "NOT_SEEN", f"the lag of {name} was not looked at: {why}")
+
+
+def _then(files: Sequence[str], moment: str, *, with_lag: bool = False) -> Then:
+    if len(files) != 1:
+        raise ConfigError("--at reads one recording", "add --files DIR, the folder of kgroup record")
+    place = Location.parse(files[0])
+    if not place.is_local:
+        raise ConfigError(f"{place} is no folder of this machine", "kgroup record writes into local folders")
+    return at(Path(place.local), parse_time(moment), with_lag=with_lag)
+
+
+def _hidden(past: Then, groups: Sequence[str]) -> Sequence[ItemError]:
+    many = not groups or any(map(is_glob, groups))
+    return past.looked.unseen if past.looked is not None and many else ()
 
 
 def _chosen(past: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemError]]:

@@ -11,6 +11,7 @@ where to continue, and a torn tail is cut off first. `uploads` does the same at 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -222,6 +223,8 @@ class Folder:
 
 
 _WAITING_BYTES = 64 << 20
+CHEAP_S, NAMES_SHARE = 0.02, 50
+"""The processor time from which looking up names is not cheap, and how many times as long it pauses then."""
 
 
 class Capture:
@@ -235,6 +238,7 @@ class Capture:
         self.out = Folder(out) if isinstance(out, Path) else out
         self.parts = {p: self.out.resume(f"{topic.name}-{p}") for p in topic.partitions}
         self._names: dict[bytes, str] = {}
+        self._unnamed, self._again_s = False, 0.0
         self._keep_names()
 
     @property
@@ -261,17 +265,29 @@ class Capture:
             except KgroupError as error:
                 part.failure = error
         taken = sum(part.taken for part in self.parts.values()) - before
-        # Names of topics created since; without them the ids are shown, so no failure here loses anything.
-        if taken:
-            with suppress(KgroupError):
-                self.topic.refresh()
-            self._keep_names()
+        self._unnamed = self._unnamed or taken > 0
+        if self._unnamed and time.monotonic() >= self._again_s:
+            self._learn_names()
+        self._keep_names()
         return taken
+
+    def _learn_names(self) -> None:
+        """Look up the topics created since; without names ids are shown, so no failure loses anything."""
+        began_s = time.thread_time()
+        with suppress(KgroupError):
+            self.topic.refresh()
+        spent_s = time.thread_time() - began_s
+        # Of a cluster with very many topics they are not requested at each poll.
+        self._again_s = time.monotonic() + (NAMES_SHARE * spent_s if spent_s > CHEAP_S else 0)
+        self._unnamed = False
 
     def flush(self) -> None:
         """Keep all that is waiting; StorageError if that fails."""
         for part in self.parts.values():
             part.flush()
+        if self._unnamed:
+            self._learn_names()
+            self._keep_names()
 
     def _read(self, partition: int, part: PartitionCapture) -> None:
         first, end = self.topic.bounds(partition)

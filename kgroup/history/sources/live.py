@@ -6,7 +6,7 @@ was written as one), and everything after an open transaction. So this uses Fetc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +78,12 @@ class LiveTopic:
         self._mute.clear()
         self._looked_again = False
 
-    def refresh(self) -> None:
-        """Look up leaders and names again; BrokerRefused when the topic is missing or not readable."""
-        topics = self._metadata(None).topics if self.with_names else ()
+    def refresh(self, names: Mapping[bytes, str] | None = None) -> None:
+        """Look up leaders and names again; BrokerRefused when the topic is missing or not readable.
+
+        `names` of all topics, where they are known already, are not requested.
+        """
+        topics = self._metadata(None).topics if self.with_names and names is None else ()
         described = next((topic for topic in topics if topic.name == self.name), None)
         if described is None:
             wanted = (MetadataRequestTopic(name=self.name),)
@@ -92,7 +95,8 @@ class LiveTopic:
                 f"{self.name} cannot be read: {_why(code, self.name)}",
                 hint="it exists once a group has committed or joined; reading it needs Read on the topic",
             )
-        self.topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
+        found = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
+        self.topic_names = dict(names) if self.with_names and names is not None else found
         self.leaders = {p.partition_index: p.leader_id for p in described.partitions}
 
     def _metadata(self, topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataResponse:

@@ -13,6 +13,7 @@ from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, St
 from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
+from kgroup.history.sources import capture as capture_module
 from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
 from kgroup.history.sources.logs import segment_logs, topic_names_near, write_topics_file
 from kgroup.protocol.batches import Batch, end_marker_record, with_base_offset
@@ -57,7 +58,7 @@ class Topic:
 
     def try_again(self) -> None: ...
 
-    def refresh(self) -> None:
+    def refresh(self, names: object = None) -> None:
         self.topic_names = self.topic_names | self.learned
 
     def bounds(self, partition: int) -> tuple[int, int]:
@@ -173,6 +174,22 @@ def test_topics_are_named_as_soon_as_their_names_are_known(tmp_path: Path) -> No
     topic.logs[0].append(one(0))
     capture.poll()
     assert topic_names_near([tmp_path]) == {ID: "orders", ID[::-1]: "pay"}
+
+
+def test_names_that_are_dear_to_look_up_are_not_looked_up_at_each_poll(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster of 10,000 topics would be asked for all of them every second."""
+    monkeypatch.setattr(capture_module, "CHEAP_S", -1.0)
+    monkeypatch.setattr(capture_module, "NAMES_SHARE", 1e12)
+    topic = Topic({0: [one(0)]})
+    capture = captured(topic, tmp_path)
+    capture.poll()
+    topic.learned = {ID: "orders"}
+    topic.logs[0].append(one(1))
+    assert capture.poll() == 1 and topic_names_near([tmp_path]) == {}
+    capture.flush()
+    assert topic_names_near([tmp_path]) == {ID: "orders"}
 
 
 def test_times_that_go_back_open_no_segment_of_the_day_before(tmp_path: Path) -> None:

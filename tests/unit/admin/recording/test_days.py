@@ -35,7 +35,7 @@ NOW = 20_000 * DAY_MS
 EVERY: list[Line] = [
     Began(NOW, "0.1.0", None, False, 3),
     Ended(NOW),
-    Looked(NOW, 10_000, False, (ItemError("broker 2", "UNREACHABLE", "it does not answer"),), "no right"),
+    Looked(NOW, NOW - 9, 10_000, False, (ItemError("2", "UNREACHABLE", "it does not answer"),), "no right"),
     Judged(
         NOW,
         "orders\u2028\n",

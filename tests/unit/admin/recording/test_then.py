@@ -23,7 +23,7 @@ def began(s: int, goes_on: bool = False) -> Began:
 
 
 def looked(s: int, failed: bool = False) -> Looked:
-    return Looked(T + s * 1000, 10_000, failed, (DOWN,) if failed else ())
+    return Looked(T + s * 1000, T + s * 1000, 10_000, failed, (DOWN,) if failed else ())
 
 
 def judged(s: int, state: str) -> Judged:
@@ -91,7 +91,7 @@ def test_a_moment(second: int, state: str | None, why: str | None, tmp_path: Pat
 def test_the_look_after_bounds_what_is_unknown(tmp_path: Path) -> None:
     found = at(recorded(tmp_path, LIFE), T + 15_000)
     assert found.looked == looked(10) and found.next_ms == T + 20_000
-    assert "seen at 2024-10-04T00:00:10Z, and again at 2024-10-04T00:00:20Z" in found.text
+    assert "seen at 2024-10-04T00:00:10Z, 5 s before, and again at 2024-10-04T00:00:20Z" in found.text
 
 
 def test_a_day_begins_with_what_the_day_before_ended_with(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_why_a_group_is_not_there(tmp_path: Path) -> None:
     found = at(recorded(tmp_path, lines), T + 2000)
     assert not_found(found, "gone").code == not_found(found, "never").code == "GROUP_ID_NOT_FOUND"
     assert not_found(found, "dark") == DOWN
-    part = recorded(tmp_path / "part", [began(0), Looked(T, 10_000, False, (hidden,))])
+    part = recorded(tmp_path / "part", [began(0), Looked(T, T, 10_000, False, (hidden,))])
     assert not_found(at(part, T + 1), "never").code == "NOT_SEEN"
 
 
