@@ -15,6 +15,7 @@ from kgroup.protocol.compiler import bounded_reader
 from kgroup.protocol.headers import skip_tags
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
@@ -73,13 +74,14 @@ class Routes:
             request, response = registry.header_versions(key, version)
             body = registry.request_class(key)
             repeats = key in HEARTBEATS
+            answers = repeats or key == OffsetCommitRequest.API
             self._routes[index] = found = Route(
                 version,
                 bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
                 request == 2,
                 bytes(8 + response),
                 Memory() if repeats else None,
-                Memory() if repeats else None,
+                Memory() if answers else None,
             )
         return found
 
@@ -91,7 +93,7 @@ class Routes:
         # by hand, as it is done for every request; tests compare it with RequestHeader.decode
         try:
             key, version, correlation, size = _HEADER.unpack_from(frame, pos)
-            route = self.find(key, version)
+            route = self._routes.get(key << 16 | version) or self.find(key, version)
             if route is None:
                 raise NotServed(key, version, correlation)
             pos += 10
@@ -107,13 +109,16 @@ class Routes:
                     pos = skip_tags(frame, pos, REQUEST_ITEMS)
                 else:
                     pos += 1
-            said = b"" if route.requests is None else frame[pos:]
-            body = None if route.requests is None else route.requests.get(said)
+            # bytes behind the body are allowed: librdkafka sends some, and Kafka ignores them
+            requests = route.requests
+            if requests is None:
+                return route, correlation, client_id, route.read(frame, pos, len(frame))[0]
+            said = frame[pos:]
+            body = requests.get(said)
             if body is None:
-                # bytes behind the body are allowed: librdkafka sends some, and Kafka ignores them
                 body, _ = route.read(frame, pos, len(frame))
-                if route.requests is not None and len(said) <= LONGEST_REMEMBERED:
-                    route.requests.keep(said, body)
+                if len(said) <= LONGEST_REMEMBERED:
+                    requests.keep(said, body)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise DecodeError(str(error)) from None
         return route, correlation, client_id, body

@@ -47,14 +47,14 @@ class Tickets:
                 return refusal(call.body, refused.code, refused.message)
             return refusal(call.body, ErrorCode.NOT_COORDINATOR)
         self._last = ticket = self._last + 1
-        own: Message | None = None
         try:
             replies = shard.submit(ticket, call, now_ms)
         except Exception:
             self._replace(shard, now_ms)
             raise
-        if len(replies) == 1 and replies[0].ticket == ticket:
-            own = replies[0].response
+        own: Message | None
+        if len(replies) == 1 and (only := replies[0]).ticket == ticket:
+            own = only.response
         else:
             own = next((reply.response for reply in replies if reply.ticket == ticket), None)
             if own is None:
@@ -64,7 +64,7 @@ class Tickets:
         wake_ms = shard.next_wake_ms()
         if wake_ms is not None and wake_ms < wakeups.due_ms:
             wakeups.note(wake_ms)
-        if self._watchers:
+        if self._watchers.by_key:
             self._watchers.notify((OFFSETS_TOPIC, partition))
         return own
 
@@ -90,7 +90,7 @@ class Tickets:
         """Apply a change of topics to every shard: answer the calls it released, and check the timers."""
         self.deliver(replies)
         self.wakeups.look()
-        if self._watchers:
+        if self._watchers.by_key:
             for partition in range(len(self._cluster.shards)):
                 self._watchers.notify((OFFSETS_TOPIC, partition))
 

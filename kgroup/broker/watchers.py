@@ -11,29 +11,26 @@ Watcher: TypeAlias = Callable[[Key], None]
 
 
 class Watchers:
-    """Callbacks by partition; empty (false) without waiting ones, so that asking costs nothing."""
+    """Callbacks `by_key`: each partition's; empty without waiting ones, so that asking costs nothing."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("by_key",)
 
     def __init__(self) -> None:
-        self._by_key: dict[Key, dict[Watcher, None]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_key)
+        self.by_key: dict[Key, dict[Watcher, None]] = {}
 
     def watch(self, keys: Iterable[Key], callback: Watcher) -> None:
         for key in keys:
-            self._by_key.setdefault(key, {})[callback] = None
+            self.by_key.setdefault(key, {})[callback] = None
 
     def unwatch(self, keys: Iterable[Key], callback: Watcher) -> None:
         for key in keys:
-            found = self._by_key.get(key)
+            found = self.by_key.get(key)
             if found is not None:
                 found.pop(callback, None)
                 if not found:
-                    del self._by_key[key]
+                    del self.by_key[key]
 
     def notify(self, key: Key) -> None:
         """Wake those that wait for the partition, which has grown or is gone."""
-        for callback in tuple(self._by_key.get(key, ())):
+        for callback in tuple(self.by_key.get(key, ())):
             callback(key)

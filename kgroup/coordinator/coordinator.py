@@ -94,12 +94,21 @@ class Coordinator:
 
         Requests that name several groups must name groups of this shard only.
         """
-        step = Step.of(self.state, ticket, request, now_ms)
+        body = request.body
+        step = Step(
+            self.state,
+            now_ms,
+            ticket,
+            request.version,
+            request.client_id,
+            request.client_host,
+            request.describable,
+        )
         try:
-            response = HANDLERS[type(request.body)](step, request.body)
+            response = HANDLERS[type(body)](step, body)
         except Refused as refused:
             step.drop()
-            response = refusal(request.body, refused.code, refused.message)
+            response = refusal(body, refused.code, refused.message)
         step.commit()
         if response is not None:
             step.replies.append(Reply(ticket, response))
@@ -271,9 +280,11 @@ def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
 def _heartbeat(step: Step, request: HeartbeatRequest) -> Message:
     refuse_if_no_group_id(request.group_id)
     group = step.state.groups.get(request.group_id)
+    if isinstance(group, ClassicGroup):
+        return heartbeat(step, group, request)
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(step, group, request)
-    return heartbeat(step, _classic(group), request)
+    return heartbeat(step, None, request)
 
 
 def _leave(step: Step, request: LeaveGroupRequest) -> Message:

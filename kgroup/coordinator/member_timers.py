@@ -7,12 +7,16 @@ from kgroup.coordinator.state import Step
 from kgroup.timers import TimerKey
 
 
-def renew_session(step: Step, group: AnyGroup, member: AnyMember) -> None:
+def session_timer(group: AnyGroup, member: AnyMember) -> TimerKey:
+    return TimerKey(group.KIND.timers.session, group.group_id, member.member_id)
+
+
+def renew_session(step: Step, group: AnyGroup, member: AnyMember, timer: TimerKey | None = None) -> None:
     """Restart the member's session timeout; a classic member of a consumer group brings its own."""
     kind, timeout = group.KIND, member.own_session_ms
     if timeout is None:
         timeout = kind.session_ms(step.state.config_of(group.group_id))
-    step.arm(TimerKey(kind.timers.session, group.group_id, member.member_id), timeout)
+    step.arm(timer or session_timer(group, member), timeout)
 
 
 def limit_revocation(step: Step, group: AnyGroup, member: AnyMember) -> None:
@@ -37,6 +41,6 @@ def arm_after_load(step: Step, group: AnyGroup) -> None:
     kind = group.KIND
     timeout = kind.session_ms(step.state.config_of(group.group_id))
     for member in group.members.values():
-        step.arm(TimerKey(kind.timers.session, group.group_id, member.member_id), timeout)
+        step.arm(session_timer(group, member), timeout)
         if member.current.must_revoke:
             limit_revocation(step, group, member)

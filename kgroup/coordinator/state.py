@@ -12,7 +12,7 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
-from kgroup.coordinator.outcome import Parked, Producer, Record, Reply, Request, Ticket
+from kgroup.coordinator.outcome import Parked, Producer, Record, Reply, Ticket
 from kgroup.coordinator.roster import Hold, Roster
 from kgroup.coordinator.tasks.sticky import AssignTasks
 from kgroup.coordinator.tasks.sticky import assign as assign_tasks
@@ -126,6 +126,7 @@ class Step:
         version: int = 0,
         client_id: str = "",
         client_host: str = "",
+        describable: Callable[[str], bool] | None = None,
     ) -> None:
         self.state = state
         self.now_ms = now_ms
@@ -133,7 +134,7 @@ class Step:
         self.version = version
         self.client_id = client_id
         self.client_host = client_host
-        self.describable: Callable[[str], bool] | None = None
+        self.describable = describable
         self.records: list[Record] = []
         self.committed: Sequence[Record] = ()
         self.replies: list[Reply] = []
@@ -141,12 +142,6 @@ class Step:
         self.marker: EndMarker | None = None
         self.timer_edits: list[tuple[TimerKey, int | None, object]] = []
         self.effects: list[Callable[[], object]] | None = None
-
-    @classmethod
-    def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
-        step = cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
-        step.describable = request.describable
-        return step
 
     def is_due(self, last_ms: int, interval_ms: int) -> bool:
         """Return whether an interval since `last_ms` (0: never) is over."""
@@ -221,5 +216,6 @@ class Step:
                 timers.cancel(key)
             else:
                 timers.arm(key, deadline_ms, what)
-        for effect in self.effects or ():
-            effect()
+        if self.effects is not None:
+            for effect in self.effects:
+                effect()

@@ -22,6 +22,7 @@ from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
+NOT_LOADED = "the shard is not loaded"
 
 
 class Telemetry(NamedTuple):
@@ -61,7 +62,7 @@ class Shard:
 
     @property
     def coordinator(self) -> Coordinator:
-        assert self._coordinator is not None, "the shard is not loaded"
+        assert self._coordinator is not None, NOT_LOADED
         return self._coordinator
 
     def load(self, now_ms: int) -> None:
@@ -86,8 +87,16 @@ class Shard:
 
     def submit(self, ticket: Ticket, request: Request, now_ms: int) -> list[Reply]:
         """Carry out a request; the replies that are due now, its own and others'."""
+        coordinator = self._coordinator
+        assert coordinator is not None, NOT_LOADED
+        outcome = coordinator.step(ticket, request, now_ms)
+        replies = outcome.replies
+        # Nearly all requests are heartbeats: nothing to append, and their own answer at once.
+        alone = len(replies) == 1 and replies[0].ticket == ticket
+        if alone and not outcome.records and outcome.marker is None:
+            return replies
         self._waiting[ticket] = request
-        return self._settle(self.coordinator.step(ticket, request, now_ms), now_ms, ticket)
+        return self._settle(outcome, now_ms, ticket)
 
     def wake(self, now_ms: int, due_ms: int | None = None) -> list[Reply]:
         """Fire every timer that is due, or was by `due_ms`, one deadline after the other."""
@@ -99,7 +108,9 @@ class Shard:
 
     def next_wake_ms(self) -> int | None:
         """Return when `wake` has something to do next, or None."""
-        return self.coordinator.next_wake_ms()
+        coordinator = self._coordinator
+        assert coordinator is not None, NOT_LOADED
+        return coordinator.state.timers.next_ms()
 
     def topics_changed(self, image: TopicImage, now_ms: int) -> list[Reply]:
         """Apply a new topic image."""

@@ -148,7 +148,7 @@ def _partition(
             append_time = now_ms
         base = log.append_batches(batch.raw, append_time_ms=now_ms if settings.append_time else None)[0]
         producers.appended(batch, base)
-        if broker.watchers:
+        if broker.watchers.by_key:
             broker.watchers.notify((name, data.index))
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset

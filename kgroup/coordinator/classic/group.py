@@ -14,6 +14,7 @@ from kgroup.errors import DecodeError
 from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import subscribed_topics
+from kgroup.timers import TimerKey
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 CONSUMER = "consumer"
@@ -39,6 +40,8 @@ class ClassicMember:
     is_new: bool = False
     join: Parked | None = None
     sync: Parked | None = None
+    session_timer: TimerKey | None = field(default=None, compare=False, repr=False)
+    """Made once: making it takes longer than the rest of a renewal."""
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return the subscription bytes under the protocol's name, b"" if the member does not list it."""
@@ -96,6 +99,11 @@ class ClassicGroup:
             preparing = self.forming.phase is Phase.PREPARING
             return ClassicState.PREPARING if preparing else ClassicState.COMPLETING
         return ClassicState.EMPTY if self.is_empty else ClassicState.STABLE
+
+    @property
+    def awaits_syncs(self) -> bool:
+        """Whether the group is CompletingRebalance; asked for every commit, in less time than `state`."""
+        return self.forming is not None and self.forming.phase is Phase.COMPLETING
 
     @property
     def is_empty(self) -> bool:
@@ -204,7 +212,7 @@ class ClassicGroup:
         in good time, because its client is not known to live; this instance has shown that it does.
         """
         member = self.members.pop(old_id)
-        member.member_id, member.is_new = new_id, False
+        member.member_id, member.is_new, member.session_timer = new_id, False, None
         self.members[new_id] = member
         assert member.instance_id is not None
         self.static[member.instance_id] = new_id

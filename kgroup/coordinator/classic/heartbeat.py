@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.states import Phase
 from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
@@ -24,5 +24,7 @@ def heartbeat(step: Step, group: ClassicGroup | None, request: HeartbeatRequest)
     renew_session(step, group, group.members[request.member_id])
     # Only while joins are awaited: a member that has joined learns its assignment by its sync. In a complete
     # group only a standby with something to inherit is asked to rejoin (SM-84).
-    preparing = group.state is ClassicState.PREPARING or request.member_id in group.heirs
-    return REBALANCING if preparing else ALIVE
+    forming = group.forming
+    if (forming is not None and forming.phase is Phase.PREPARING) or request.member_id in group.heirs:
+        return REBALANCING
+    return ALIVE

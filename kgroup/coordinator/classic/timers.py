@@ -35,4 +35,7 @@ def hold_timer(group: ClassicGroup) -> TimerKey:
 
 def renew_session(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
     """Restart the member's session timeout: it has just shown that it lives."""
-    step.arm(session_timer(group, member.member_id), member.session_timeout_ms)
+    key = member.session_timer
+    if key is None:
+        key = member.session_timer = session_timer(group, member.member_id)
+    step.arm(key, member.session_timeout_ms)

@@ -25,6 +25,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from kgroup.timers import TimerKey
 
 
 class ConsumerState(StrEnum):
@@ -37,13 +38,14 @@ class ConsumerState(StrEnum):
 
 
 class Quiet(NamedTuple):
-    """A heartbeat that changed nothing: its request, its member as it was then, and its answer."""
+    """A heartbeat that changed nothing: its request, its member as it was then, its answer, its timer."""
 
     request: ConsumerGroupHeartbeatRequest
     client_id: str
     client_host: str
     member: ConsumerMember
     response: ConsumerGroupHeartbeatResponse
+    session: TimerKey
 
 
 def listed(partitions: Mapping[bytes, tuple[int, ...]]) -> tuple[TargetTopicPartitions, ...]:

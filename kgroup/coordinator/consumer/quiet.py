@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from kgroup.coordinator.consumer.group import ConsumerGroup, Quiet
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
-from kgroup.coordinator.member_timers import renew_session
+from kgroup.coordinator.member_timers import renew_session, session_timer
 from kgroup.coordinator.state import Step
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+
+_STABLE = MemberState.STABLE
 
 
 def said_before(
@@ -24,7 +26,8 @@ def said_before(
     quiet = group.quiet.get(request.member_id)
     if (
         quiet is None
-        or not _is_same(quiet.request, request)
+        # Comparing fields takes longer than all the rest, and the broker decodes the same bytes once.
+        or (quiet.request is not request and quiet.request != request)
         or quiet.member is not group.members.get(request.member_id)
         or quiet.client_host != step.client_host
         or quiet.client_id != step.client_id
@@ -33,13 +36,8 @@ def said_before(
         != step.state.config_of(group.group_id).consumer_heartbeat_interval_ms
     ):
         return None
-    renew_session(step, group, quiet.member)
+    renew_session(step, group, quiet.member, quiet.session)
     return quiet.response
-
-
-def _is_same(one: ConsumerGroupHeartbeatRequest, other: ConsumerGroupHeartbeatRequest) -> bool:
-    # Comparing fields takes longer than all the rest, and the broker decodes the same bytes once.
-    return one is other or one == other
 
 
 def note(
@@ -56,7 +54,9 @@ def note(
     """
     plain = request.member_epoch > 0 and response.assignment is None
     if plain and not step.config.client_assignors and not step.records and _is_settled(step, group, member):
-        group.quiet[member.member_id] = Quiet(request, step.client_id, step.client_host, member, response)
+        group.quiet[member.member_id] = Quiet(
+            request, step.client_id, step.client_host, member, response, session_timer(group, member)
+        )
 
 
 def _is_settled(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
@@ -64,7 +64,7 @@ def _is_settled(step: Step, group: ConsumerGroup, member: ConsumerMember) -> boo
     # Any member's heartbeat may cause patterns to be resolved again from time to time.
     return (
         not group.by_regex
-        and member.current.state is MemberState.STABLE
-        and member.current.epoch == group.assignment_epoch == group.epoch
+        and (current := member.current).state is _STABLE
+        and current.epoch == group.assignment_epoch == group.epoch
         and not group.topics_expired(step.now_ms)
     )

@@ -7,12 +7,11 @@ record says: a `Commit` has that. The order of the checks, and what a refusal le
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.commit_epochs import EpochRefused, PartitionCheck
 from kgroup.coordinator.committed import CommittedOffsets, OfTopic
 from kgroup.coordinator.offset_store import StoredOffset
@@ -63,34 +62,39 @@ class Commit(Generic[P, R]):
     topic_ids: bool = True
     """Whether records have the topic's id; those with a time of expiry never do, nor a leader epoch."""
     plain: bool = True
-    """Whether every topic exists, with all its partitions, and has some: set by `carry_out`."""
+    """Whether every topic has partitions and all are accepted: set by `carry_out`."""
+    taken: list[OfTopic] = field(default_factory=list)
+    """The accepted offsets: added by `carry_out`."""
 
 
 def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
     """Write what may be committed; return each topic's answers by partition, in the request's order.
 
-    A committer that is refused has every partition that exists refused, and nothing is written; one bad
-    partition refuses all others too (OC-21), except one whose metadata is too long.
+    Nothing is returned if the commit is plain: `arranged` makes its answers. A committer that is refused has
+    every partition that exists refused, and nothing is written; one bad partition refuses all others too
+    (OC-21), except one whose metadata is too long.
     """
     try:
         # Kafka's API layer answers for what does not exist, and does not ask the coordinator about an empty
         # rest: the group must neither refuse such a commit nor renew a session for it.
         check = commit.validate() if some_exist(commit.topics) else None
-        taken: list[OfTopic] = []
-        results = [
-            _take(step, commit, topic, partitions, check, taken) for topic, partitions in commit.topics
-        ]
-    except Refused as refused:
+        refused = [_take(step, commit, topic, partitions, check) for topic, partitions in commit.topics]
+    except Refused as refusal:
         step.drop()
-        results = refuse_all(commit, refused.code)
-        if isinstance(refused, EpochRefused):
-            refused.count(step.state.counters, (p.error_code for answers in results for p in answers))
+        results = refuse_all(commit, refusal.code)
+        if isinstance(refusal, EpochRefused):
+            refusal.count(step.state.counters, (p.error_code for answers in results for p in answers))
         return results
-    step.committed = CommittedOffsets(commit.group_id, taken)
-    step.state.counters.offset_commit += len(step.committed)
+    step.committed = committed = CommittedOffsets(commit.group_id, commit.taken)
+    step.state.counters.offset_commit += len(committed)
     if check is not None:
-        step.state.counters.commits_only_relaxed_check_accepted += len(step.committed)
-    return results
+        step.state.counters.commits_only_relaxed_check_accepted += len(committed)
+    if commit.plain:
+        return []
+    return [
+        tuple([no[at] if at in no else commit.accepted(p.partition_index) for at, p in enumerate(partitions)])
+        for (_, partitions), no in zip(commit.topics, refused, strict=True)
+    ]
 
 
 def some_exist(topics: Sequence[tuple[Topic | None, Sequence[Wanted]]]) -> bool:
@@ -109,14 +113,14 @@ def _take(
     topic: Topic | None,
     partitions: Sequence[P],
     check: PartitionCheck | None,
-    taken: list[OfTopic],
-) -> tuple[R, ...]:
-    """Add the accepted offsets of one topic, and answer each partition."""
-    refused, accepted = commit.refused, commit.accepted
+) -> dict[int, R]:
+    """Add the accepted offsets of one topic; return the answers to the other partitions by their place."""
+    refused: dict[int, R] = {}
     if topic is None or not partitions:
         commit.plain = False
-        return tuple([refused(p.partition_index, commit.unknown) for p in partitions])
-    results: list[R] = []
+        for at, each in enumerate(partitions):
+            refused[at] = commit.refused(each.partition_index, commit.unknown)
+        return refused
     indexes: list[int] = []
     offsets: list[StoredOffset] = []
     count, now_ms, expire_ms = topic.partitions, step.now_ms, commit.expire_ms
@@ -126,25 +130,27 @@ def _take(
     for partition in partitions:
         index = partition.partition_index
         if not 0 <= index < count:
-            commit.plain = False
-            results.append(refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            at = len(indexes) + len(refused)
+            refused[at] = commit.refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             continue
         # Checked before the epoch, so that it costs its own partition alone (Kafka's order).
         said = partition.committed_metadata
         metadata = said or ""
         # Absent metadata is never too long; an empty text is if the limit is negative.
         if 2 * len(metadata) > limit and said is not None and _too_large(step, metadata):
-            results.append(refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+            at = len(indexes) + len(refused)
+            refused[at] = commit.refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
             continue
         if check is not None:
             check(topic.topic_id, index)
         epoch = partition.committed_leader_epoch if lasting else NO_LEADER_EPOCH
         indexes.append(index)
         offsets.append(StoredOffset(partition.committed_offset, epoch, metadata, now_ms, expire_ms, topic_id))
-        results.append(accepted(index))
     if indexes:
-        taken.append(OfTopic(topic.name, indexes, offsets))
-    return tuple(results)
+        commit.taken.append(OfTopic(topic.name, tuple(indexes), offsets))
+    if refused:
+        commit.plain = False
+    return refused
 
 
 def refuse_all(commit: Commit[P, R], code: ErrorCode) -> list[tuple[R, ...]]:
@@ -174,7 +180,7 @@ def arranged(
     topics without partitions are not answered. Topics with equal `keys` are then merged.
     """
     if commit.plain:
-        return enumerate(results)
+        return enumerate([tuple([commit.accepted(each) for each in one.partitions]) for one in commit.taken])
     found: list[tuple[int, list[R]]] = []
     by_key: dict[Hashable, list[R]] = {}
 
@@ -229,5 +235,5 @@ def refuse_if_not_committer(
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     # The member has joined the generation that is forming, and commits what it read in the one before: its
     # partitions may have another owner by the time the assignment is out.
-    if not transactional and group.state is ClassicState.COMPLETING:
+    if not transactional and group.awaits_syncs:
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from kgroup.coordinator.checks import has_no_offsets
-from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
@@ -26,6 +26,8 @@ from kgroup.protocol.messages.offset_commit import (
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10
+MOST_REMEMBERED = 64
+"""Partitions of an answer that is kept for the next such commit."""
 
 
 def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -45,6 +47,10 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
         _expiry_ms(step.now_ms, request.retention_time_ms),
     )
     results = carry_out(step, asked)
+    if asked.plain and len(step.committed) <= MOST_REMEMBERED:
+        return _all_accepted(
+            tuple([(t.name, t.topic_id, one.partitions) for t, one in zip(topics, asked.taken, strict=True)])
+        )
     keys = [topic.topic_id if by_id else topic.name for topic in topics]
     return OffsetCommitResponse(
         topics=tuple(
@@ -72,7 +78,7 @@ def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None
         return check_streams_commit(step, group, request.member_id, epoch, transactional=False)
     refuse_if_not_committer(group, request.member_id, request.group_instance_id, epoch, transactional=False)
     # A commit shows that a member lives. An Empty group has none; while syncs are awaited it is refused.
-    if group.state in (ClassicState.STABLE, ClassicState.PREPARING):
+    if not group.is_empty:
         renew_session(step, group, group.members[request.member_id])
     return None
 
@@ -85,6 +91,19 @@ def _expiry_ms(now_ms: int, retention_ms: int) -> int:
     if retention_ms == NO_EXPIRY:
         return NO_EXPIRY
     return (now_ms + retention_ms + 2**63) % 2**64 - 2**63
+
+
+# Members commit the same partitions again and again.
+@lru_cache(maxsize=1024)
+def _all_accepted(topics: tuple[tuple[str, bytes, Sequence[int]], ...]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=name, topic_id=topic_id, partitions=tuple([_accepted(each) for each in partitions])
+            )
+            for name, topic_id, partitions in topics
+        )
+    )
 
 
 # Nearly all partitions of all commits are answered by a few thousand different values.

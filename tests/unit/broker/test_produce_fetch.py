@@ -167,7 +167,7 @@ def test_a_fetch_waits_for_the_time_it_gave(
     start = clock.now_ms()
     assert values(fetch(ready, 0, wait_ms=wait_ms)) == []
     assert clock.now_ms() - start == wait_ms
-    assert not ready.dispatcher.watchers
+    assert not ready.dispatcher.watchers.by_key
 
 
 @pytest.mark.parametrize("wait_ms", [0, -1])
@@ -177,7 +177,7 @@ def test_a_fetch_that_gives_no_time_is_answered_before_anything_else(
     call = Call(fetch_request(0, wait_ms=wait_ms), BY_NAME, "c", "/h", 0, lambda _: None)
     answer = ready.dispatcher.handle(call)
     assert isinstance(answer, FetchResponse) and values(answer.responses[0].partitions[0]) == []
-    assert not ready.dispatcher.watchers
+    assert not ready.dispatcher.watchers.by_key
 
 
 def test_a_parked_fetch_is_answered_by_a_produce(ready: EmbeddedTransport) -> None:
@@ -191,7 +191,7 @@ def test_a_parked_fetch_is_answered_by_a_produce(ready: EmbeddedTransport) -> No
     (answer,) = answers
     assert isinstance(answer, FetchResponse)
     assert len(values(answer.responses[0].partitions[0])) == 2
-    assert not ready.dispatcher.watchers
+    assert not ready.dispatcher.watchers.by_key
 
 
 def test_a_parked_fetch_hears_that_its_topic_is_gone(ready: EmbeddedTransport) -> None:
