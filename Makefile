@@ -43,7 +43,7 @@ $(STAMP): pyproject.toml requirements.lock | $(VENV)/.made
 	@touch $@
 
 # Reads long logs three times as fast; without a C compiler the same code runs as plain Python.
-$(LOOPS): $(wildcard kgroup/history/decode/[a-z]*.py) setup.py $(STAMP)
+$(LOOPS): $(wildcard $(shell grep -o 'kgroup/[^"]*\.py' setup.py)) setup.py $(STAMP)
 	@find kgroup -name '*.so' -delete
 	@KGROUP_COMPILE=1 $(BIN)/python setup.py -q build_ext --force --inplace >$(VENV)/loops.log 2>&1 || \
 	  { find kgroup -name '*.so' -delete; \
