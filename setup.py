@@ -11,6 +11,7 @@ from setuptools import setup
 
 # Paths or patterns; the Makefile reads them here, to compile again what changed.
 COMPILED = ("kgroup/history/decode/[a-z]*.py",)
+SOURCES = sorted(path for each in COMPILED for path in glob.glob(each))
 # What else is installed decides nothing: a machine that builds has none of kgroup's dependencies.
 ALONE = ["--no-site-packages", "--follow-imports=silent"]
 
@@ -21,10 +22,9 @@ def compiled() -> list[object]:
         return []
     from mypyc.build import mypycify
 
-    sources = sorted(path for each in COMPILED for path in glob.glob(each))
     place = {"group_name": "kgroup.history.loops", "target_dir": os.path.join("build", "mypyc")}
     # Symbols for a debugger hold the folder they were built in.
-    return list(mypycify([*ALONE, *sources], **place, debug_level="0"))
+    return list(mypycify([*ALONE, *SOURCES], **place, debug_level="0"))
 
 
 setup(ext_modules=compiled())
