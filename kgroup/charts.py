@@ -5,8 +5,6 @@ from html import escape
 
 WIDTH = 1000
 """The width of a drawing, in its own units; its height is in pixels."""
-DIGIT = 7
-"""The room for a character of a label, in pixels."""
 Label = tuple[float, str]
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2330;--dim:#5a6472;--line:#ccd3dd;--bg:#fff;
@@ -18,9 +16,8 @@ color:var(--ink);background:var(--bg)}
 h1{font-size:1.3rem;overflow-wrap:anywhere}
 p,figcaption,figure span{color:var(--dim);margin:.2rem 0}b{color:var(--ink)}
 figure{margin:1.4rem 0}figcaption{margin-bottom:.5rem}figure svg{display:block;width:100%}
-figure div{position:relative;margin-left:calc(var(--beside) + .5rem)}
-figure span{position:absolute;font-size:12px}
-.y span{right:100%;width:var(--beside);text-align:right;margin-right:.4rem;transform:translateY(-50%)}
+figure div{position:relative;margin-left:5.5rem}figure span{position:absolute;font-size:12px}
+.y span{right:100%;width:5rem;text-align:right;margin-right:.4rem;transform:translateY(-50%)}
 .x{height:1.3rem}.x span{white-space:nowrap}@media(max-width:40rem){.x span:nth-child(even){display:none}}
 line{stroke:var(--line);vector-effect:non-scaling-stroke}
 path{stroke:var(--curve);fill:var(--under);vector-effect:non-scaling-stroke}
@@ -48,13 +45,10 @@ def chart(
         # Those at the ends stay inside the page.
         place = f"left:{x / WIDTH:.1%};transform:translateX({-x / WIDTH:.1%})"
         below.append(f'<span style="{place}">{escape(text)}</span>')
-    rows = list(rows)
-    room = max([80, *(DIGIT * len(text) for _, text in rows)])
     beside = "".join(f'<span style="top:{y}px">{escape(text)}</span>' for y, text in rows)
     shape = f'viewBox="0 0 {WIDTH} {height}" height="{height}" preserveAspectRatio="none"'
     return (
-        f'<figure style="--beside:{room}px">\n'
-        f"<figcaption><b>{escape(name)}</b> {escape(caption)}</figcaption>\n"
+        f"<figure><figcaption><b>{escape(name)}</b> {escape(caption)}</figcaption>\n"
         f'<div class="y">{beside}<svg {shape} role="img" aria-label="{escape(name)} {escape(caption)}">'
         f'{"".join(lines)}{drawing}</svg></div>\n<div class="x">{"".join(below)}</div></figure>\n'
     )

@@ -35,6 +35,7 @@ FOUND = (
     "protocol=consumer subscription=pattern owner=hung log=recreated since=400 others=quiet delay=lazy",
     "protocol=streams owner=hung commits=other-id membership=flapping since=1200 delay=lazy seed=8800466",
     "subscription=other-topic log=compacted since=400",
+    "subscription=other-topic commits=other-id log=trimmed since=5 others=alone retention=near",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

@@ -29,6 +29,8 @@ FETCHED = 20
 DOUBTFUL = 200
 """The same for those in which it alone decides."""
 RETENTION, POLICY = "retention.ms", "cleanup.policy"
+_CUT = (PartitionStatus.PURGED, PartitionStatus.RECREATED)
+"""The statuses of partitions whose log may begin after what is committed."""
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
 
@@ -113,8 +115,8 @@ def _written_before(
     """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
-    purged = {place for each, _ in behind for place, _, _ in each.with_status(PartitionStatus.PURGED)}
-    asked = purged & listed.keys()
+    cut = {place for each, _ in behind for place, _, _ in each.with_status(*_CUT)}
+    asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     for each, those in behind:
         old, unsure = set(), set()
