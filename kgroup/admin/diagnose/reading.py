@@ -118,14 +118,6 @@ def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
     return Unseen(TIMES, "NOT_SEEN", f"{place}: {why}")
 
 
-def _owner(facts: Facts, row: OffsetRow) -> Owner | None:
-    recorded = facts.state.view().members.get(row.member_id or "") if facts.state is not None else None
-    name = row.instance_id or row.member_id or ""
-    if recorded is None or recorded.rebalance_timeout_ms < 0:
-        return Owner(name)
-    return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
-
-
 class Course:
     """How a group reads, by its history: what decides the statuses that a description leaves open.
 
@@ -137,12 +129,9 @@ class Course:
         self.facts = facts
         self.undecided = dict(_undecided(facts))
         self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
-        self.times: Times = {}
-
-    @property
-    def aged(self) -> set[TopicPartition]:
+        self.aged = {*self.undecided, *self.begun}
         """The partitions of which records are aged."""
-        return {*self.undecided, *self.begun}
+        self.times: Times = {}
 
     @property
     def records(self) -> Iterator[At]:
@@ -223,6 +212,7 @@ class Course:
             return None
         since = max(at, self.got_ms(place, member_id))
         began = max(since, waits_ms)
+        busy = None
         if self._newest_of.get(member_id, -1) > began:
             older = takewhile(lambda each: each[0] <= waits_ms, self._waiting_of.get(member_id, ()))
             busy = next((where for _, where, ms in older if ms > began), None)
@@ -230,8 +220,6 @@ class Course:
             if busy is None and (where := next(dark, None)) is not None:
                 what = f"{place}: its owner may read {where} first, whose log could not be read"
                 return Unseen("log ends", "NOT_READ", what)
-        else:
-            busy = None
         newest, second = self._newest
         return Progress(
             since,
