@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -33,7 +34,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.subscription import Subscription
 from kgroup.runtime.shard import Shard
 from kgroup.timers import TimerKey
-from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
+from tests.unit.coordinator.shards import NOW_MS, TOPIC_ID, ask, shard_over
 
 
 def written(shard: Shard, start: int) -> list[Record]:
@@ -288,3 +289,31 @@ def test_whoever_has_not_synced_is_awaited_though_the_leader_has() -> None:
     assert ("g", second) in awaited(shard.coordinator.state, NOW_MS + 30_000)
     assert ask(shard, replace(synced, member_id=second), version=3) is not None
     assert ("g", second) not in awaited(shard.coordinator.state, NOW_MS + 30_000)
+
+
+@pytest.mark.parametrize("count", [1, 64, 65, 300])
+@pytest.mark.parametrize("version", [9, 10])
+def test_each_partition_of_a_commit_is_answered_however_many_there_are(count: int, version: int) -> None:
+    """Answers to commits of up to 64 are kept; a commit of the same partitions may be refused."""
+    shard = shard_over(image=TopicImage.of([Topic("wide", TOPIC_ID, count)]))
+
+    def answered(numbers: Iterable[int], member_id: str = "") -> list[tuple[int, int]]:
+        places = tuple(
+            OffsetCommitRequestPartition(partition_index=n, committed_offset=7 + n) for n in numbers
+        )
+        wanted = OffsetCommitRequestTopic(name="wide", topic_id=TOPIC_ID, partitions=places)
+        epoch = 1 if member_id else -1
+        request = OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=epoch, member_id=member_id, topics=(wanted,)
+        )
+        answer = ask(shard, request, version=version)
+        return [(p.partition_index, p.error_code) for t in answer.topics for p in t.partitions]  # type: ignore[union-attr]
+
+    backwards = [*reversed(range(count))]
+    for _ in range(2):
+        assert answered(backwards) == [(n, 0) for n in backwards]
+    # Kafka's API layer answers for what does not exist, and first.
+    unknown = (count, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert answered([*backwards, count]) == [unknown, *((n, 0) for n in backwards)]
+    assert {code for _, code in answered(backwards, member_id="nobody")} == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert answered(backwards) == [(n, 0) for n in backwards]
