@@ -25,6 +25,7 @@ def main() -> None:
         sys.exit(ExitCode.FAILED)
     if (sys.stdout.encoding or "").lower() != "utf-8":
         widen()
+    sys.unraisablehook = _unraised
 
     try:
         code = run(sys.argv[1:])
@@ -33,7 +34,28 @@ def main() -> None:
         # then report on stderr what it still holds.
         if "duckdb" not in sys.modules:
             gc.freeze()
+    # Where SIGINT came while a string ran, as it does under @dataclass, Python would end the process by the
+    # signal however it was answered; the next string takes that back.
+    exec("")
     sys.exit(code)
+
+
+def _unraised(lost: "sys.UnraisableHookArgs") -> None:
+    """Interrupt again where Python dropped an interrupt, as it does in a weak reference's callback."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    import _thread
+    import signal
+    from functools import partial
+    from threading import Timer, main_thread
+
+    again = _thread.interrupt_main
+    if sys.platform != "win32":
+        # A wait in the main thread ends only by a signal of its own.
+        again = partial(signal.pthread_kill, main_thread().ident or 0, signal.SIGINT)
+    # Not at once: the callback that drops interrupts has not ended yet.
+    Timer(0.01, again).start()
 
 
 _SIGNS = {"·": "-", "…": "...", "→": "->", "└": "`", "█": "#", "░": "."}

@@ -312,6 +312,41 @@ def test_ctrl_c_ends_with_130(tmp_path):
     assert (process.returncode, out, err) == (130, "", "")
 
 
+INTERRUPTED = """
+import os, signal, sys, time
+import kgroup.cli.app as app
+from kgroup.cli.frame.running import run_command
+
+def stop():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0)
+
+def command(env):
+    {where}
+    time.sleep(20)
+
+app.run = lambda argv: run_command(lambda: None, command, {{}})
+app.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "stop()",
+        "exec('stop()', {'stop': stop})",
+        "import weakref; thing = {1}; kept = weakref.ref(thing, lambda _: stop()); del thing",
+    ],
+    ids=["anywhere", "in a string that runs", "where Python drops exceptions"],
+)
+def test_ctrl_c_ends_with_130_wherever_it_arrives(where, tmp_path):
+    """Neither by the signal itself, nor not at all, nor with a traceback."""
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED.format(where=where))
+    line = [sys.executable, "-m", "interrupted"]
+    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("damage", ["torn", "damaged"])
 def test_what_a_data_folder_lost_is_said_at_the_start_and_by_every_command(tmp_path, damage):
     """A torn tail is cut and kept, and all is whole then. A damaged partition is refused: exit code 5."""
