@@ -155,6 +155,8 @@ class Group:
         self.members: list[Member] = []
         self.rebalances: list[int] = []
         self.moving = False
+        self.overdue = True
+        """Whether a rebalance that has not ended has begun long ago, when the third member came."""
         self.outside_ms: list[int] = []
         self.ends: list[End] = []
         self.taken_over = 0

@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as Offset
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
+    DescribedGroup,
 )
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgroup.protocol.messages.share_group_describe import (
@@ -317,9 +318,17 @@ class RealGroup(Group):
             # Who does not poll does not rejoin, and gives nothing up.
             for member in self.members:
                 self._freeze(member)
+            if self.state.protocol == "consumer":
+                # Where the third takes nothing from the others, they confirm its epoch without a poll.
+                self._at(0.9 * self.ago.stuck, self._overdue)
         third = Member("c", (self.side,))
         self.members.append(third)
         self._start(third)
+
+    def _overdue(self) -> None:
+        asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))
+        (group,) = self.machine.ask(asked, ConsumerGroupDescribeResponse).groups
+        self.overdue = is_moving(group)
 
     def _third_goes(self) -> None:
         if not self.real:
@@ -473,13 +482,16 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
             )
             for member in group.members
         }
-        # One that has left for now never gets to the group's epoch.
-        moving = group.group_state in ("Assigning", "Reconciling") and any(
-            member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
-            for member in group.members
-            if member.member_epoch != LEFT_EPOCH
-        )
-        by_name[group.group_id].observed(group.group_state, there, moving=moving)
+        by_name[group.group_id].observed(group.group_state, there, moving=is_moving(group))
+
+
+def is_moving(group: DescribedGroup) -> bool:
+    """Whether a member has not confirmed its assignment; one that has left for now never does."""
+    return group.group_state in ("Assigning", "Reconciling") and any(
+        member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
+        for member in group.members
+        if member.member_epoch != LEFT_EPOCH
+    )
 
 
 def observe_share(machine: RealMachine, groups: Sequence[RealGroup]) -> None:

@@ -252,7 +252,7 @@ def _stuck(group: Group) -> bool:
 
     A classic group that rebalances is stuck only by a second look, after a while.
     """
-    if group.state.membership != "stuck" or not group.moving or group.classic:
+    if group.state.membership != "stuck" or not (group.moving and group.overdue) or group.classic:
         return False
     # The one that has joined last has confirmed, the others have not.
     return any(not member.left for member in group.members[:-1])
