@@ -10,7 +10,7 @@ from kgroup.domain import TopicPartition
 
 from .asking import SKEW_MS, Asked, Ran
 from .machine import DOWN, NOW_MS
-from .playing import Group
+from .playing import Entry, Group, Part
 from .truth import Said, Truth, truth_of, truth_over
 
 JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
@@ -168,7 +168,8 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         yield Fault("doctor", f"{verdict}, although {why}")
     if truth.sick is False and verdict == "sick":
         yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
-    if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
+    unsure = any(name == UNKNOWN for said in truth.statuses.values() for name, _ in said)
+    if verdict == UNKNOWN and not group.moving and not unsure:
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
     dead = any(not part.exists and part.commits for part in group.parts.values())
     for code, weight in _named(truth):
@@ -285,7 +286,7 @@ def _times(group: Group, asked: Asked) -> Iterator[Fault]:
     rows = asked.lag.by_group.get(group.name, {}).get("offsets", ()) if timed else ()
     parts = [group.parts[TopicPartition(row["topic"], row["partition"])] for row in rows]
     own_ms = NOW_MS + SKEW_MS[asked.clock]
-    newest_ms = max((entry.ms for part in parts for entry in part.entries), default=0)
+    newest_ms = max((_stamp(group, part, e) for part in parts for e in part.entries), default=0)
     # Where coordinators' records are hidden, and no other is later, nothing shows that the clock is off.
     now_ms = own_ms if asked.visibility == "history" and newest_ms <= own_ms else NOW_MS
     for row, part in zip(rows, parts, strict=True):
@@ -293,7 +294,8 @@ def _times(group: Group, asked: Asked) -> Iterator[Fault]:
         if row["time_lag_ms"] is not None:
             least = most = row["time_lag_ms"]
         first = max(part.committed or 0, part.start)
-        ages = [now_ms - e.ms for e in part.entries if e.offset >= first and e.kind in ("data", "open")]
+        waiting = [e for e in part.entries if e.offset >= first and e.kind in ("data", "open")]
+        ages = [max(now_ms - _stamp(group, part, e), 0) for e in waiting]
         if least is None or not ages or not row["lag"]:
             continue
         # A share group may have finished any of them.
@@ -301,6 +303,10 @@ def _times(group: Group, asked: Asked) -> Iterator[Fault]:
         if least > old + SLOW_MS or (most is not None and most < young):
             said = f"{least} to {most} ms, not {ages[0]}"
             yield Fault("times", f"clock {asked.clock}: {_kind(part.place)} waits {said}")
+
+
+def _stamp(group: Group, part: Part, entry: Entry) -> int:
+    return entry.ms + (0 if entry.kind == "marker" else group.stamps_ms(part.place.topic, entry.offset))
 
 
 def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:
@@ -340,7 +346,10 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
             yield Fault("commands", f"{one} and {other} have not the same rows: {missing}")
         for place in left.keys() & right.keys():
             a, b = left[place], right[place]
-            history = one == "doctor" and (b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
+            # Only who reads the history knows that a record's time may be wrong, or that it could not look.
+            wrong = group.state.stamps != "right" or asked.visibility == "broker"
+            told = wrong and a[0] == UNKNOWN and b == ("not-begun", "info")
+            history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
             history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
             known = truth.statuses.get(place, frozenset())

@@ -12,7 +12,13 @@ from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.log.interface import Log
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
@@ -40,6 +46,7 @@ SETTINGS = {
     "group.share.session.timeout.ms": str(HOUR_MS),
     "group.share.assignment.interval.ms": "0",
     "group.max.size": str(FULL),
+    "transaction.max.timeout.ms": str(HOUR_MS),
     "group.consumer.max.size": str(FULL),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
@@ -152,6 +159,29 @@ class Machine:
         assert found is not None
         return found
 
+    def begun(self, place: TopicPartition) -> int:
+        """Begin a transaction that writes to a partition; return its producer, whose epoch is 0."""
+        name = f"{place.topic}-{place.partition}"
+        begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=HOUR_MS)
+        for node in range(3):
+            producer = self.ask(begin, InitProducerIdResponse, node=node)
+            if producer.error_code:
+                continue  # another broker coordinates it
+            written = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=name,
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.producer_epoch,
+                v3_and_below_topics=(
+                    AddPartitionsToTxnTopic(name=place.topic, partitions=(place.partition,)),
+                ),
+            )
+            added = self.ask(written, AddPartitionsToTxnResponse, version=3, node=node)
+            assert not added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, (
+                added
+            )
+            return producer.producer_id
+        raise AssertionError(f"nobody coordinates {name}")
+
     def topic_id(self, topic: str) -> bytes:
         return self.cluster.catalog.topics[topic].topic_id
 
@@ -166,8 +196,10 @@ class Machine:
                 yield Acl(kind, name, PatternType.PREFIXED, f"User:{user}", "*", each, Permission.ALLOW)
 
         o, t, g = Operation, ResourceType.TOPIC, ResourceType.GROUP
+        x = ResourceType.TRANSACTIONAL_ID
         rules: list[Acl] = []
         for user in ("history", "read", "topics", "groups", "settings"):
+            rules += may(user, x, PREFIX, o.DESCRIBE)
             if user != "groups":
                 rules += may(user, g, PREFIX, o.DESCRIBE, o.DESCRIBE_CONFIGS)
             if user != "history":

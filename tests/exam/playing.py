@@ -48,6 +48,14 @@ POLL_MS = 300_000
 STATIC_SESSION_MS = 1_800_000
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000}
+STRAY = BASE - 1
+STAMPS_MS = {
+    "stray": 3_000_000,
+    "right": 0,
+    "late": -600_000,
+    "backfill": -30 * 24 * HOUR_MS,
+    "ahead": 600_000,
+}
 STAGGER_MS = 700
 """A reader commits one of its partitions after the other."""
 Place = TopicPartition
@@ -484,16 +492,26 @@ class Group:
     def _delay_of(self, place: Place) -> int:
         return self.delay_ms + STAGGER_MS * place.partition
 
+    def stamps_ms(self, topic: str, offset: int = 0) -> int:
+        """How far the times of a topic's records are from when they came: of one topic, or of both.
+
+        Among right ones one record is stamped in the future.
+        """
+        here = topic == self.main or self.state.seed % 2
+        stray = self.state.stamps == "stray" and offset != STRAY
+        return STAMPS_MS[self.state.stamps] if here and not stray else 0
+
     def _append(self, place: Place, count: int, kind: str) -> None:
         log, now = self.machine.log(*place), self.machine.now_ms
         records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
         if kind == "data":
-            log.append(records, timestamp_ms=now)
+            for number, record in enumerate(records, self.parts[place].end):
+                log.append([record], timestamp_ms=now + self.stamps_ms(place.topic, number))
             return
-        producer = 9_000
+        producer = self.machine.begun(place) if kind == "open" else 9_000
         log.append(
             records,
-            timestamp_ms=now,
+            timestamp_ms=now + self.stamps_ms(place.topic),
             producer_id=producer,
             producer_epoch=0,
             base_sequence=0,
@@ -683,6 +701,8 @@ class Group:
             for member in self.members:
                 member.owned = frozenset(p for p in member.owned if p.topic != self.main)
             self._settle()
+            # What a pattern matches is looked up every ten seconds at most.
+            self.machine.at(self.machine.now_ms + 11_000, lambda: None if self.moving else self._settle())
             if self.moving and self.state.others == "busy":
                 # Else nobody sends a heartbeat any more, and the next epoch stays without an assignment.
                 self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)

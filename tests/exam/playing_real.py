@@ -74,7 +74,11 @@ def unplayable(state: State, release: str, longest: int) -> str:
     dead = state.owner == "dead-static"
     reasons = {
         "nothing moves a real broker's time": since > longest,
-        "a broker deletes what is beyond its retention when it likes": state.retention == "past",
+        "a broker deletes what is beyond its retention when it likes": (
+            state.retention == "past"
+            or state.stamps == "backfill"
+            or (state.retention, state.stamps) == ("near", "late")
+        ),
         "one broker: none of three can be down": state.visibility == "broker",
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"
@@ -347,14 +351,15 @@ class RealGroup(Group):
             return
 
         def transaction() -> None:
-            self.machine.transaction(place, count, kind)
+            self.machine.transaction(place, count, kind, self.stamps_ms(place.topic))
             super(RealGroup, self).produce(place, count, kind)
 
         self.machine.do(lambda: self._tried(transaction))
 
     def _append(self, place: Place, count: int, kind: str) -> None:
         if kind == "data":
-            self.machine.produce(place, count)
+            for number in range(self.parts[place].end, self.parts[place].end + count):
+                self.machine.produce(place, 1, self.stamps_ms(place.topic, number))
 
     def _reads(self, member: Member, place: Place) -> None:
         hidden = self.share or member.member_id in self.frozen or place in self.flying

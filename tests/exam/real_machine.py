@@ -224,18 +224,23 @@ class RealMachine:
         )
         assert answer.responses[0].error_code == 0, answer
 
-    def produce(self, place: TopicPartition, count: int) -> None:
+    def produce(self, place: TopicPartition, count: int, stamps_ms: int = 0) -> None:
         """Write records, also to a partition that the producer does not know yet."""
         for number in range(count):
             for left in reversed(range(20)):
                 try:
-                    self.producer.produce(place.topic, b"v", f"k{number}".encode(), partition=place.partition)
+                    self._send(self.producer, place, number, stamps_ms)
                     break
                 except KafkaException:
                     if not left:
                         raise
                     self.producer.list_topics(place.topic, 10)
                     time.sleep(0.05)
+
+    @staticmethod
+    def _send(producer: Producer, place: TopicPartition, number: int, stamps_ms: int) -> None:
+        at_ms = int(time.time() * 1000) + stamps_ms
+        producer.produce(place.topic, b"v", f"k{number}".encode(), partition=place.partition, timestamp=at_ms)
 
     def read(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, list[int]]:
         """The offsets of what a reader of committed records gets of each partition."""
@@ -256,7 +261,7 @@ class RealMachine:
         assert not left, left
         return found
 
-    def transaction(self, place: TopicPartition, count: int, kind: str) -> None:
+    def transaction(self, place: TopicPartition, count: int, kind: str, stamps_ms: int) -> None:
         """Write records in a transaction that is committed, aborted, or left open."""
         name = f"{place.topic}-{place.partition}-{next(self._order)}"
         settings = {"transactional.id": name, "transaction.timeout.ms": 600_000}
@@ -264,7 +269,7 @@ class RealMachine:
         producer.init_transactions(30)
         producer.begin_transaction()
         for number in range(count):
-            producer.produce(place.topic, b"v", f"k{number}".encode(), partition=place.partition)
+            self._send(producer, place, number, stamps_ms)
         producer.flush(30)
         if kind == "open":
             self._open.append(producer)

@@ -31,11 +31,14 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "others": ("busy", "quiet", "alone"),
     "delay": ("prompt", "lazy"),
     "retention": ("week", "near", "past"),
+    "stamps": ("right", "late", "backfill", "ahead", "stray"),
     "visibility": ("all", "history", "read", "topics", "groups", "settings", "broker"),
     "clock": ("right", "ahead", "behind"),
 }
 """The values of each dimension; the first is the sound one. `since`: seconds since what went wrong did.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not deleted yet.
+`stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
+or of one record alone.
 """
 SEEN = ("visibility", "clock")
 """The dimensions of who looks: one played state is looked at in each of their ways."""

@@ -36,6 +36,11 @@ FOUND = (
     "protocol=streams owner=hung commits=other-id membership=flapping since=1200 delay=lazy seed=8800466",
     "subscription=other-topic log=compacted since=400",
     "subscription=other-topic commits=other-id log=trimmed since=5 others=alone retention=near",
+    "log=open since=5 stamps=late",
+    "owner=dead-static stamps=late",
+    "commits=none since=1200 stamps=backfill",
+    "owner=dead-static since=400 stamps=ahead",
+    "owner=hung since=120 others=alone stamps=stray",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

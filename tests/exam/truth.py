@@ -23,6 +23,10 @@ Said = tuple[str, str]
 """A status and its weight."""
 
 
+TIMED = ("reading", "stalled", "falling-behind", "not-begun", "held-back", "moving")
+"""Statuses that go by how long records have waited: where their times are wrong, they may be unknown."""
+
+
 @dataclass(frozen=True)
 class Truth:
     """The statuses that each partition may have, and what the group's verdict must say.
@@ -68,6 +72,14 @@ def truth_of(group: Group) -> Truth:
     statuses = {}
     for place, part in places.items():
         said = _status(group, part)
+        if group.state.stamps != "right" and said[0][0] in TIMED:
+            said = [*said, ("unknown", "unknown")]
+            read = [
+                p for p in group.parts.values() if p.place.topic == place.topic and p.commits and p.exists
+            ]
+            if said[0][0] == "not-begun" and not read:
+                # Nothing shows that its times are wrong.
+                said.append(("not-begun", "info"))
         statuses[place] = frozenset(said)
         at = part.committed if part.committed is not None else part.start
         waiting = part.readable(at)
@@ -196,10 +208,12 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     own = [p.commits[-1].ms for p in rest if group.owner(p.place) is owner]
     silent = max(own, default=-1) <= began
     found: list[Said] = []
+    # Where times are wrong, what a reader takes is known to half a minute.
+    near = NEAR if group.state.stamps == "right" else SUSPECT_MS
     for usual in {min(delays), max(delays)}:
         found += [
             _reading(waited + slack, alone + slack, newest - began + slack, usual, silent)
-            for slack in (-NEAR, 0, NEAR)
+            for slack in (-near, 0, near)
         ]
     ends = [end.ms for end in group.ends if part.place in end.places]
     ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in ends)
@@ -290,13 +304,18 @@ def _broken(group: Group) -> list[frozenset[str]]:
 
 def _outlived(group: Group, part: Part, slack_ms: int) -> bool:
     """Whether the oldest record that is not read has three quarters of its retention behind it."""
-    compacts = group.state.log == "compacted" and part.place.topic == group.main
-    if part.committed is None or not part.exists or compacts:
+    # The cleaner deletes nothing by age, and a topic that is made again has the broker's retention: none.
+    keeps = group.state.log in ("compacted", "recreated") and part.place.topic == group.main
+    if part.committed is None or not part.exists or keeps:
         return False
     waiting = part.readable(part.committed)
     if slack_ms < 0:  # whether a reader of uncommitted records waits for those of an open transaction, may be
         waiting = [e for e in part.entries if e.offset >= part.committed and e.kind in ("data", "open")]
-    return bool(waiting) and group.look_ms - waiting[0].ms > group.retention_ms * NEAR_ITS_END + slack_ms
+    # A broker goes by the times that producers gave.
+    age_ms = (
+        group.look_ms - waiting[0].ms - group.stamps_ms(part.place.topic, waiting[0].offset) if waiting else 0
+    )
+    return bool(waiting) and age_ms > group.retention_ms * NEAR_ITS_END + slack_ms
 
 
 def _holding(group: Group) -> Iterator[str]:

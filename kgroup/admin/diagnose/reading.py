@@ -6,7 +6,7 @@ waited, beside how long the group takes with its other partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
@@ -20,12 +20,14 @@ from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import CLOCK_UNSURE, TIMES
+from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES
 from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
+    ERROR,
     LOOPS,
     READING,
+    SUSPECT_MS,
     WARN,
     Owner,
     PartitionFacts,
@@ -39,13 +41,15 @@ from kgroup.admin.statuses import (
 from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind, duration_text
 
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
+LATE_MS = 60_000
+"""From this delay on of all that a group reads of a topic, its producers may stamp late instead."""
 At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
 
@@ -62,8 +66,37 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if clocks is not None and course.aged:
             each.clock = clocks(course.aged)
         course.times = times
-        statuses = {place: course.status(place, row) for place, row in course.undecided.items()}
-        _set(each, statuses | _fresh(cluster, course) | dict(_former(each)))
+        readings = [course, *course.stamped_late()]
+        _set(
+            each,
+            _agreed([_by_times(cluster, reading) for reading in readings], readings[-1].late_ms)
+            | dict(_former(each)),
+        )
+
+
+def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
+    statuses = {place: course.status(place, row) for place, row in course.undecided.items()}
+    return statuses | _fresh(cluster, course)
+
+
+def _agreed(
+    found: Sequence[Mapping[TopicPartition, Status]], late_ms: Mapping[str, int]
+) -> dict[TopicPartition, Status]:
+    """Return what the times of records say, whether they are right or late; unknown where that differs."""
+    statuses = dict(found[0])
+    for place, said in found[0].items():
+        by_times = [each[place] for each in found]
+        other = next(
+            (each for each in by_times if (each.name, each.weight) != (said.name, said.weight)), said
+        )
+        if other is not said and said.unseen is None:
+            late = duration_text(late_ms.get(place.topic) or max(late_ms.values()))
+            what = (
+                f"{place}: what was read last is stamped more than {late} before it was committed: whether "
+                "producers stamp late, or it is read late, is not known"
+            )
+            statuses[place] = other if other.unseen else unknown(Unseen(TIMES, "STAMPED_LATE", what))
+    return statuses
 
 
 def judge_shares(facts: Sequence[Facts]) -> None:
@@ -96,8 +129,13 @@ def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
     """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
     for place, row, status in facts.with_status(PartitionStatus.UNKNOWN):
-        if status.unseen in (NOT_READ, CLOCK_UNSURE):
+        if status.unseen in (NOT_READ, CLOCK_UNSURE) or _is_future(status):
             yield place, row
+
+
+def _is_future(status: Status | None) -> bool:
+    """Return whether a record is stamped in the future: that of the oldest unread one may be right."""
+    return status is not None and status.unseen is not None and status.unseen.code == FUTURE
 
 
 def _oldest(row: OffsetRow) -> int | None:
@@ -132,16 +170,37 @@ class Course:
         self.aged = {*self.undecided, *self.begun}
         """The partitions of which records are aged."""
         self.times: Times = {}
+        self.late_ms: Mapping[str, int] = {}
+        """By topic, how late its records count as stamped."""
+
+    def stamped_late(self) -> Iterator[Course]:
+        """Yield the same course by records that were stamped late, if they may be; all are read late else.
+
+        A record came before it was committed: so late at most are the times of a topic's records, and less
+        by what the reader itself takes.
+        """
+        delays = grouped(self._topic_delays)
+        least = {topic: ms for topic, those in delays.items() if (ms := min(those)) > LATE_MS}
+        for reads_ms in (0, SUSPECT_MS) if least else ():
+            late = {topic: ms - reads_ms for topic, ms in least.items()}
+            other = Course(self.facts)
+            other.late_ms = late
+            other.times = {
+                at: ms + late.get(at[0].topic, 0) if isinstance(ms, int) else ms
+                for at, ms in self.times.items()
+            }
+            yield other
 
     @property
     def records(self) -> Iterator[At]:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
-        if not self.undecided or self.facts.history is None:
+        if not self.aged or self.facts.history is None:
             return
         for place, row in self.undecided.items():
             if (at := _oldest(row)) is not None:
                 yield place, at
         yield from self._samples
+        yield from self._of_topics
 
     def status(self, place: TopicPartition, row: OffsetRow) -> Status:
         """Return the status of an undecided partition."""
@@ -153,6 +212,8 @@ class Course:
             what = "its history is not known, which shows whether its reader goes on"
             return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
         held, oldest = _held_back(row), _oldest(row)
+        if _is_future(row.status) and row.status is not None and place.topic not in self._rightly_stamped:
+            return row.status
         waits = self.times.get((place, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
             return unknown(_untimed(place, waits))
@@ -248,8 +309,8 @@ class Course:
         return self.facts.completed_ms
 
     @cached_property
-    def _samples(self) -> list[At]:
-        """The last record read of some other partitions, of the same ones where there are no others."""
+    def _read(self) -> list[At]:
+        """The last record read of each partition, the last committed one first."""
         committed_ms = self.facts.committed_ms
         read = [
             (place, row.committed_offset - 1)
@@ -259,8 +320,40 @@ class Course:
             # The time of a record that was deleted is not to be had.
             and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
         ]
-        others = [at for at in read if at[0] not in self.undecided]
-        return sorted(others or read, key=lambda at: -committed_ms[at[0]])[:SAMPLES]
+        return sorted(read, key=lambda at: -committed_ms[at[0]])
+
+    @cached_property
+    def _samples(self) -> list[At]:
+        """The last record read of some other partitions, of the same ones where there are no others."""
+        others = [at for at in self._read if at[0] not in self.undecided]
+        return (others or self._read)[:SAMPLES]
+
+    @cached_property
+    def _of_topics(self) -> list[At]:
+        """The last records read of each topic with partitions to age: of those first, then of others."""
+        read = grouped((at[0].topic, at) for at in self._read)
+        chosen: list[At] = []
+        for topic in {place.topic for place in self.aged} & read.keys():
+            own = [at for at in read[topic] if at[0] in self.undecided]
+            chosen += [*own[:SAMPLES], *read[topic][:SAMPLES]]
+        return chosen
+
+    @cached_property
+    def _rightly_stamped(self) -> set[str]:
+        """The topics of which all that was read had come by its time before it was committed."""
+        unread = {at[0].topic for at in self._of_topics if isinstance(self.times.get(at), KgroupError)}
+        least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
+        return {topic for topic, ms in least.items() if ms >= 0} - unread
+
+    @cached_property
+    def unsampled(self) -> Mapping[str, Unseen]:
+        """The topics of which no record that was read could be read again, with why."""
+        timed = dict(self._topic_delays)
+        return {
+            at[0].topic: _untimed(at[0], error)
+            for at in self._of_topics
+            if at[0].topic not in timed and isinstance(error := self.times.get(at), KgroupError)
+        }
 
     @cached_property
     def _unread_sample(self) -> Unseen | None:
@@ -268,12 +361,21 @@ class Course:
         read = ((place, self.times.get((place, offset))) for place, offset in self._samples)
         return next((_untimed(place, at) for place, at in read if isinstance(at, KgroupError)), None)
 
+    @property
+    def _topic_delays(self) -> Iterator[tuple[str, int]]:
+        for at, ms in self._delays({*self._samples, *self._of_topics}):
+            yield at[0].topic, ms
+
+    def _delays(self, read: Collection[At]) -> Iterator[tuple[At, int]]:
+        """Yield how long records took from their arrival to their commit, by their times."""
+        for at in read:
+            if isinstance(ms := self.times.get(at), int):
+                yield at, self.facts.committed_ms[at[0]] - ms
+
     @cached_property
     def _usual_ms(self) -> int:
         """How long the group takes from the arrival of a record to its commit, at most."""
-        written = ((place, self.times.get((place, offset))) for place, offset in self._samples)
-        committed_ms = self.facts.committed_ms
-        return max([0, *(committed_ms[place] - ms for place, ms in written if isinstance(ms, int))])
+        return max([0, *(ms for _, ms in self._delays(self._samples))])
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
@@ -369,7 +471,9 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
     known = {place: ms for place, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
-    listed = list_offsets(cluster, {place: ms + 1 for place, ms in known.items()}) if known else {}
+    late = course.late_ms
+    asked = {place: ms + 1 - late.get(place.topic, 0) for place, ms in known.items()}
+    listed = list_offsets(cluster, asked) if asked else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
     found = {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place in begun}
     for place in known:
@@ -378,9 +482,12 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         if isinstance(came, KgroupError):
             waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
         elif came.offset >= 0:
-            waited = facts.age_ms(came.timestamp_ms)
+            waited = facts.age_ms(came.timestamp_ms + late.get(place.topic, 0))
         seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1)
         found[place] = status_of(seen)
+        if place.topic in course.unsampled and found[place].weight != ERROR:
+            # Its records may be stamped late, and would count then.
+            found[place] = unknown(course.unsampled[place.topic])
     return found
 
 

@@ -130,8 +130,9 @@ def _written_before(
             first = max(those[place], begins.offset if isinstance(begins, ListedOffset) else 0)
             if at.offset < 0 or at.offset > first + 1:
                 old.add(place)
-            elif at.offset > first:
-                unsure.add(place)  # the one offset before the first young record may be a marker's
+            elif at.offset > first or at.timestamp_ms > now_ms:
+                # The one offset before the first young record may be a marker's; one to come says nothing.
+                unsure.add(place)
         yield old, unsure
 
 

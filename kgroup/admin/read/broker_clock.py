@@ -20,6 +20,8 @@ from kgroup.errors import KgroupError
 AGREE_MS = 60_000
 """Clocks that differ by at most this count as equal."""
 BEHIND_MS = 2_000
+FUTURE_MS = 60_000
+"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
 _EITHER = "this machine's clock is behind, or a producer's is ahead"
 SET_RIGHT = "set the clock right, or retry once any group of the cluster has committed"
 
@@ -37,6 +39,8 @@ class Clock:
     newest_ms: int | None = None
     ahead: frozenset[TopicPartition] = frozenset()
     off_ms: int | None = None
+    future: frozenset[TopicPartition] = frozenset()
+    """The partitions with a record stamped so far in the future that the times of others are not trusted."""
 
     @property
     def sure(self) -> bool:
@@ -127,19 +131,19 @@ def clocks_of(
     are not asked for, and a cluster whose time is known is not asked. The controller is asked where the
     records do not show that this machine's time is right. A refusal leaves this machine's.
     """
-    if cluster.has_clock:
-        return lambda places: Clock(here_ms)
     seen = _stamps(cluster, here_ms, also, known)
+    if cluster.has_clock:
+        return lambda places: Clock(here_ms, future=seen.clock(places).future)
     told = cache(lambda: _told(cluster))
 
     def clock(places: Collection[TopicPartition]) -> Clock:
         found = seen.clock(places)
-        if found.newest_ms is not None and found.sure and not found.is_behind and not found.ahead:
+        if seen.shows_now and not found.is_behind:
             return found
         if (controller := told()) is None:
             return found
         now_ms, off_ms = controller
-        return replace(found, here_ms=now_ms, ahead=frozenset(), off_ms=off_ms)
+        return replace(seen._replace(here_ms=now_ms).clock(places), ahead=frozenset(), off_ms=off_ms)
 
     return clock
 
@@ -185,14 +189,21 @@ class _Stamps(NamedTuple):
     coordinators: Sequence[int] | None = None
     others: Mapping[TopicPartition, int] = MappingProxyType({})
 
+    @property
+    def shows_now(self) -> bool:
+        """Whether the coordinators' records show that this machine's clock is not ahead of theirs."""
+        return self.here_ms - max(self.coordinators or [0]) <= AGREE_MS
+
     def clock(self, places: Collection[TopicPartition]) -> Clock:
         stamps = {place: self.others[place] for place in places if place in self.others}
+        most_ms = max([self.here_ms, *(self.coordinators or ())])
+        future = frozenset(place for place, ms in stamps.items() if ms > most_ms + FUTURE_MS)
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
             ahead = frozenset(p for p, ms in stamps.items() if ms > self.here_ms + BEHIND_MS)
-            return Clock(self.here_ms, ahead=ahead)
+            return Clock(self.here_ms, ahead=ahead, future=future)
         counted = (*self.coordinators, *(ms for ms in stamps.values() if ms <= self.here_ms))
-        return Clock(self.here_ms, max(counted, default=None))
+        return Clock(self.here_ms, max(counted, default=None), future=future)
 
 
 def _stamps(

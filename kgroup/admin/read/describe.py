@@ -335,6 +335,7 @@ class Topics:
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
         logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
         found = producers(self._cluster, held, self.known) if held else {}
+        logs.hold(held, found)
         return Sight(ends, starts, views, found)
 
 

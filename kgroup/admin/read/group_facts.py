@@ -104,7 +104,7 @@ class GroupFacts:
             start = start if view.start is None else view.start
             stable = min(view.stable, log_end) if isinstance(view.stable, int) else view.stable
             readable, waited = view.readable(begins), view.waited(begins)
-            opened = view.waited(stable) if isinstance(stable, int) else waited
+            opened = view.held_back_ms(stable) if isinstance(stable, int) else waited
         return PartitionFacts(
             log_end if log_end is not None else _end_of(place, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),

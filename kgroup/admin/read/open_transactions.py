@@ -13,7 +13,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import OpenProducer, TopicDescription
 from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, by_leader, by_topic, fetched
 from kgroup.admin.refusals import check, refused
-from kgroup.domain import TopicPartition
+from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_topic
 
@@ -79,7 +79,7 @@ def open_transactions(
     """Return the transactions that wrote to each of these partitions and have not ended.
 
     Only those this principal may see; raise KgroupError when the brokers do not report them (before Kafka
-    3.0).
+    3.0), or when none is known of a partition and a coordinator is down.
     """
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,
@@ -112,7 +112,16 @@ def open_transactions(
             written = {TopicPartition(t.topic, n) for t in state.topics for n in t.partitions}
             for place in written & wanted:
                 found[place].append(known)
+    if not all(found.values()) and (down := _without_coordinator(cluster)):
+        what = f"partition {down[0]} of {TRANSACTION_TOPIC} has no leader, so its transactions are not known"
+        raise refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, TRANSACTION_TOPIC, what)
     return {place: tuple(each) for place, each in found.items()}
+
+
+def _without_coordinator(cluster: ClusterView) -> list[int]:
+    topic = cluster.topics([TRANSACTION_TOPIC]).get(TRANSACTION_TOPIC)
+    parts = topic.partitions if isinstance(topic, TopicDescription) else ()
+    return [each.partition for each in parts if each.leader < 0]
 
 
 def producers(

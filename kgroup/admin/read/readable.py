@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.broker_clock import Clock, clock_of
+from kgroup.admin.models import OpenProducer, TopicDescription
+from kgroup.admin.read.broker_clock import BEHIND_MS, FUTURE_MS, Clock, clock_of
 from kgroup.admin.read.offsets import (
     EARLIEST,
     LATEST,
@@ -23,11 +23,11 @@ from kgroup.admin.read.offsets import (
     by_leader,
     list_offsets,
 )
+from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import cut_off, fetch
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import TopicPartition
-from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
 
@@ -47,8 +47,8 @@ CLOCK_UNSURE = Unseen(
     "clock is not the brokers'",
 )
 LOOK, TIMES = "readable records", "record times"
-AHEAD_MS = 60_000
-"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
+FUTURE = "FUTURE"
+"""The code of times that are unseen because a record's is still to come."""
 Offsets = Mapping[TopicPartition, Collection[int]]
 Positions = Mapping[TopicPartition, int]
 
@@ -60,7 +60,8 @@ class LogView:
     A record can be read at or after each offset up to `readable_at`; none from `nothing_from` to
     `nothing_to`. `unread` is why neither is known. `recent_from` is the first offset written within the last
     PROMPT_MS, -1 where none was; `recent_at_most` the same by the newest of the brokers' records, where this
-    machine's clock may be ahead of theirs. `asked_at` is the farthest offset that was asked for.
+    machine's clock may be ahead of theirs. `opened` is the age of the transaction at the last stable offset
+    as its coordinator tells it: 0, or PROMPT_MS. `asked_at` is the farthest offset that was asked for.
     """
 
     start: int | Unseen | None = None
@@ -72,6 +73,7 @@ class LogView:
     recent_from: int | Unseen | None = None
     recent_at_most: int | Unseen | None = None
     clock_is_behind: bool = False
+    opened: int | Unseen | None = None
     asked_at: int = -1
 
     def waited(self, offset: int) -> int | Unseen:
@@ -86,9 +88,25 @@ class LogView:
                 return recent
             if recent is not None:
                 ages.add(0 if 0 <= recent <= first else PROMPT_MS)
+        return self._surely(ages)
+
+    def _surely(self, ages: set[int]) -> int | Unseen:
         # A clock behind the brokers' shows only the least age: what looks young may be old.
         unsure = len(ages) > 1 or (self.clock_is_behind and ages == {0})
         return CLOCK_UNSURE if unsure else ages.pop()
+
+    def held_back_ms(self, stable: int) -> int | Unseen:
+        """Return the least age of the transaction at the last stable offset: 0, or PROMPT_MS."""
+        return self.waited(stable) if self.opened is None else self.opened
+
+    def open_since(self, start_ms: int, clock: Clock) -> None:
+        """Take from its coordinator when the transaction at the last stable offset began."""
+        moments = (
+            {clock.most_ms} if clock.sure or clock.newest_ms is None else {clock.most_ms, clock.newest_ms}
+        )
+        # Its coordinator's time is a broker's, too.
+        self.clock_is_behind = self.clock_is_behind or start_ms > clock.most_ms + BEHIND_MS
+        self.opened = self._surely({0 if now_ms - start_ms < PROMPT_MS else PROMPT_MS for now_ms in moments})
 
     def readable(self, offset: int) -> bool | Unseen:
         """Return whether a record can be read from this offset to the last stable offset."""
@@ -150,17 +168,41 @@ class Logs:
             for place, seen in self._recent(asked, topics, newest):
                 self.views[place].recent_at_most = seen
 
+    def hold(
+        self, held: Collection[TopicPartition], producers: Mapping[TopicPartition, Collection[OpenProducer]]
+    ) -> None:
+        """Ask when the transactions began that hold readers back, where their records do not look young."""
+        clock, views = self.clock, self.views
+        ends = {place: end for place in held if isinstance(end := views[place].stable, int)}
+        old = {place: end for place, end in ends.items() if views[place].waited(end) != 0}
+        if clock is None or not old:
+            return
+        try:
+            known = open_transactions(self.cluster, old)
+        except KgroupError as error:
+            if code_name(error) != ErrorCode.UNSUPPORTED_VERSION.name:
+                for place in old:
+                    what = f"since when a transaction holds readers of {place} back: {error.message}"
+                    views[place].opened = Unseen("transactions", code_name(error), what)
+            return  # by the times of their records, before Kafka 3.0
+        for place, end in old.items():
+            ids = {each.producer_id for each in producers.get(place, ()) if each.start_offset == end}
+            begun = [each.start_ms for each in known[place] if not ids or each.producer_id in ids]
+            if begun and min(begun) >= 0:
+                views[place].open_since(min(begun), clock)
+
     def _recent(
         self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
     ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
         listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
+        future = self.clock.future if self.clock is not None else ()
         for place, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
                 seen = Unseen(TIMES, code_name(at), f"{place}: {at.message}")
-            elif at.timestamp_ms > now_ms + AHEAD_MS:
-                what = f"{place}: the record at {at.offset} is stamped {utc(at.timestamp_ms)}, in the future"
-                seen = Unseen(TIMES, "FUTURE", what)
+            elif place in future or at.timestamp_ms > now_ms + FUTURE_MS:
+                what = f"{place}: a record is stamped in the future, so when others came is not known"
+                seen = Unseen(TIMES, FUTURE, what)
             else:
                 seen = at.offset
             yield place, seen

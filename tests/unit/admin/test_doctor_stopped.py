@@ -100,6 +100,26 @@ def test_records_from_the_future_do_not_hide_it() -> None:
     assert (checkup.verdict, [each.code for each in checkup.unseen]) == ("unknown", ["FUTURE"])
 
 
+@pytest.mark.parametrize(
+    ("stopped_s", "now_s", "verdict"),
+    [(1_060, 1_110, "unknown"), (1_060, 1_400, "sick"), (1_105, 1_110, "healthy")],
+    ids=["late, or read late: unknown", "dead in both ways", "read in both ways"],
+)
+def test_records_that_are_stamped_late_do_not_decide(stopped_s: int, now_s: int, verdict: str) -> None:
+    """Producers of old events made a usual delay of ten minutes, ten of which a dead member had."""
+    ended_s = now_s - 5
+    lots = [commits(s, {0: 4, 1: 2} if s <= stopped_s else {0: 4}) for s in range(1_005, ended_s + 1, 5)]
+    fake = remembering(
+        described(A, B), {"orders:0": 4, "orders:1": 2}, (1_000, [generation(1, (A, B))]), *lots
+    )
+    late = {0: [400, 401, 402, ended_s - 601], 1: [400, stopped_s - 601, stopped_s - 598, stopped_s - 597]}
+    checkup = examine(written(fake, late).cluster(), "g", now_ms=now_s * 1000)
+    assert (checkup.verdict, [each.code for each in checkup.unseen]) == (
+        verdict,
+        ["STAMPED_LATE"] if verdict == "unknown" else [],
+    )
+
+
 @pytest.mark.parametrize(("now_s", "severity"), [(85, None), (110, "warn"), (125, "error"), (205, "error")])
 def test_a_group_in_which_nobody_commits_any_more(now_s: int, severity: str | None) -> None:
     """Suspected after half a minute, certain after as long again."""
