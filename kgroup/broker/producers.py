@@ -97,9 +97,9 @@ class PartitionProducers:
         if batch.producer_epoch > known.epoch:
             expected = 0
         else:
-            wanted = (first, last_sequence(batch))
+            sequences = (first, last_sequence(batch))
             for stored_first, stored_last, base_offset in known.batches:
-                if wanted == (stored_first, stored_last):
+                if sequences == (stored_first, stored_last):
                     return base_offset
             expected = (known.last_sequence + 1) & MAX_SEQUENCE
         if first != expected and known.epoch != NO_PRODUCER_EPOCH:

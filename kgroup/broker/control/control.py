@@ -119,24 +119,24 @@ class Control:
         limit_s = seconds(timeout)
 
         def holds() -> Seen | None:
-            found = self.seen(group)
-            if found is None or members not in (None, found["members"]):
+            seen = self.seen(group)
+            if seen is None or members not in (None, seen["members"]):
                 return None
-            same = state is None or state.lower() == found["state"].lower()
-            return found if same and self.is_settled(group) else None
+            same = state is None or state.lower() == seen["state"].lower()
+            return seen if same and self.is_settled(group) else None
 
-        found = await until(holds, limit_s)
-        if found is None:
+        seen = await until(holds, limit_s)
+        if seen is None:
             raise TimedOut(f"{group} was not as asked in {limit_s:g} s: it is {self.shown(group)}")
-        return found
+        return seen
 
     @verb("GET", "/groups/{group}")
     def group(self, group: GroupId) -> Seen:
         """A group's state and size."""
-        found = self.seen(group)
-        if found is None:
+        seen = self.seen(group)
+        if seen is None:
             raise NotThere("group", f"there is no group {group}", "POST /groups/wait waits for it")
-        return found
+        return seen
 
     def set_gate(self, group_id: str, gate: Gate) -> None:
         """Have `gate` decide which requests of a group's members are served; ConfigError if one does."""
