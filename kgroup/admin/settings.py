@@ -204,13 +204,13 @@ def alter_group(
     )
 
     configs = []
-    for name, wanted in changes.items():
-        if isinstance(wanted, Items):
-            operation, value = APPEND if wanted.added else SUBTRACT, ",".join(wanted.names)
+    for name, change in changes.items():
+        if isinstance(change, Items):
+            operation, value = APPEND if change.added else SUBTRACT, ",".join(change.names)
             configs.append(AlterableConfig(name=name, config_operation=operation, value=value))
         else:
-            operation = DELETE if wanted is None else SET
-            configs.append(AlterableConfig(name=name, config_operation=operation, value=wanted))
+            operation = DELETE if change is None else SET
+            configs.append(AlterableConfig(name=name, config_operation=operation, value=change))
     resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=tuple(configs))
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 

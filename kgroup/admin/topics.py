@@ -105,12 +105,12 @@ def create_topic(
                 raise refused(result.error_code, f"creating topic {name}", result.error_message, needs)
 
     def known(_: float) -> TopicDescription:
-        found = cluster.topics([name])[name]
-        if isinstance(found, KgroupError):
-            raise found
-        if any(partition.leader < 0 for partition in found.partitions):
+        topic = cluster.topics([name])[name]
+        if isinstance(topic, KgroupError):
+            raise topic
+        if any(partition.leader < 0 for partition in topic.partitions):
             raise refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
-        return found
+        return topic
 
     cluster.retry.call(ask, idempotent=False)
     # The broker asked may not know all its leaders yet.

@@ -108,8 +108,8 @@ def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | 
         for name, group in now.items()
         if group.error and group.type == SHARE
     }
-    wanted = [name for name in described if name not in kept]
-    if not wanted:
+    present = [name for name in described if name not in kept]
+    if not present:
         return Deletion(tuple(kept.values()))
     # The offsets of each group, or why they are unknown.
     before = {
@@ -119,14 +119,14 @@ def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | 
             [p.topic, p.partition, at.offset, at.leader_epoch, at.metadata]
             for p, at in sorted(now[name].committed.items())
         ]
-        for name in wanted
+        for name in present
     }
-    share = [name for name in wanted if now[name].type == SHARE]
+    share = [name for name in present if now[name].type == SHARE]
     done = {name: now[name].done_beyond for name in share}
-    plan = {"groups": wanted, "share": share, "done_beyond": done, "reason": reason}
-    named = [{"group_id": group_id} for group_id in wanted]
+    plan = {"groups": present, "share": share, "done_beyond": done, "reason": reason}
+    named = [{"group_id": group_id} for group_id in present]
     with cluster.change("delete", plan, {"offsets": before}, named) as entry:
-        items = execute(cluster, wanted)
+        items = execute(cluster, present)
         entry.results += map(asdict, items)
     return Deletion((*items, *kept.values()), entry.id)
 

@@ -54,26 +54,33 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Give each partition the status that the history shows, in a few requests per leader for all groups."""
     judged = [each for each in facts if each.group.type != SHARE and LAG not in each.left_out]
     courses = [Course(each) for each in judged]
-    wanted = {at for course in courses for at in course.records}
-    times = times_at(cluster, wanted) if wanted else {}
+    positions = {at for course in courses for at in course.records}
+    times = times_at(cluster, positions) if positions else {}
     aged = set[TopicPartition]().union(*(course.aged for course in courses))
     clocks = clocks_of(cluster, judged[0].now_ms, aged) if aged else None
-    for each, course in zip(judged, courses, strict=True):
+    for group_facts, course in zip(judged, courses, strict=True):
         if clocks is not None and course.aged:
-            each.clock = clocks(course.aged)
+            group_facts.clock = clocks(course.aged)
         course.times = times
-        statuses = {place: course.status(place, row) for place, row in course.undecided.items()}
-        _set(each, statuses | _fresh(cluster, course) | dict(_former(each)))
+        statuses = {partition: course.status(partition, row) for partition, row in course.undecided.items()}
+        _set(group_facts, statuses | _fresh(cluster, course) | dict(_former(group_facts)))
 
 
 def judge_shares(facts: Sequence[Facts]) -> None:
     """Give the partitions of share groups the status that a second look at them shows."""
-    for each in facts:
-        if each.group.type != SHARE or LAG in each.left_out or not undelivered(each):
+    for group_facts in facts:
+        if group_facts.group.type != SHARE or LAG in group_facts.left_out or not undelivered(group_facts):
             continue
-        still = each.still.lags if each.still is not None else {}
+        still = group_facts.still.lags if group_facts.still is not None else {}
         # One look shows nothing, which is reported.
-        _set(each, {p: _shared(p in still, each) for p, _ in _undecided(each) if each.patience_s > 0})
+        _set(
+            group_facts,
+            {
+                p: _shared(p in still, group_facts)
+                for p, _ in _undecided(group_facts)
+                if group_facts.patience_s > 0
+            },
+        )
 
 
 def _shared(stands: bool, facts: Facts) -> Status:
@@ -88,16 +95,17 @@ def _shared(stands: bool, facts: Facts) -> Status:
 def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
     if statuses:
         rows = tuple(
-            replace(row, status=statuses[place]) if place in statuses else row for place, row in facts.rows
+            replace(row, status=statuses[partition]) if partition in statuses else row
+            for partition, row in facts.rows
         )
         facts.group = replace(facts.group, offsets=rows)
 
 
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
     """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
-    for place, row, status in facts.with_status(PartitionStatus.UNKNOWN):
+    for partition, row, status in facts.with_status(PartitionStatus.UNKNOWN):
         if status.unseen in (NOT_READ, CLOCK_UNSURE):
-            yield place, row
+            yield partition, row
 
 
 def _oldest(row: OffsetRow) -> int | None:
@@ -111,11 +119,11 @@ def _held_back(row: OffsetRow) -> bool:
     return end is not None and stable is not None and stable < end and row.work == end - stable
 
 
-def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
+def _untimed(partition: TopicPartition, found: Age | None) -> Unseen:
     if isinstance(found, KgroupError):
-        return Unseen(TIMES, code_name(found), f"{place}: {found.message}")
+        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
     why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
-    return Unseen(TIMES, "NOT_SEEN", f"{place}: {why}")
+    return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
 class Course:
@@ -138,27 +146,27 @@ class Course:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
         if not self.undecided or self.facts.history is None:
             return
-        for place, row in self.undecided.items():
+        for partition, row in self.undecided.items():
             if (at := _oldest(row)) is not None:
-                yield place, at
+                yield partition, at
         yield from self._samples
 
-    def status(self, place: TopicPartition, row: OffsetRow) -> Status:
+    def status(self, partition: TopicPartition, row: OffsetRow) -> Status:
         """Return the status of an undecided partition."""
         facts = self.facts
         if HISTORY in facts.left_out:
             return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
         if facts.history is None or facts.state is None or row.committed_offset is None:
-            missed = next((each for each in facts.unseen if each.look == HISTORY), None)
+            missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
             what = "its history is not known, which shows whether its reader goes on"
             return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
         held, oldest = _held_back(row), _oldest(row)
-        waits = self.times.get((place, oldest)) if oldest is not None else None
+        waits = self.times.get((partition, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
-            return unknown(_untimed(place, waits))
+            return unknown(_untimed(partition, waits))
         clock = facts.clock or Clock(facts.now_ms)
-        made = self._progress(place, row, waits)
-        found = []
+        made = self._progress(partition, row, waits)
+        statuses = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
         for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
             age_ms = max(now_ms - waits, 0)
@@ -173,15 +181,15 @@ class Course:
                 progress=made,
                 now_ms=now_ms,
             )
-            found.append(status_of(known))
-        first, last = found[0], found[-1]
+            statuses.append(status_of(known))
+        first, last = statuses[0], statuses[-1]
         loops = isinstance(made, Progress) and made.generations >= LOOPS
         if first.name == PartitionStatus.STALLED and not loops and self._unread_sample is not None:
             # The delays that were not seen may be longer than all others: then it would still be in time.
             return unknown(self._unread_sample)
         if first.name == last.name and first.weight == last.weight:
             return first
-        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))
+        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{partition}: how long records wait: {clock.words}"))
 
     def owner(self, row: OffsetRow) -> Owner | None:
         """Return the owner of a partition with the time that it has between two polls."""
@@ -191,7 +199,7 @@ class Course:
             return Owner(name)
         return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
 
-    def got_ms(self, place: TopicPartition, member_id: str | None) -> int:
+    def got_ms(self, partition: TopicPartition, member_id: str | None) -> int:
         """Return since when this member owns a partition; -1 where that is before what the history has.
 
         A classic group assigns anew with each generation, and a process that takes an instance id over gets
@@ -199,18 +207,18 @@ class Course:
         """
         if self.facts.group.type == CLASSIC:
             return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
-        return self._got_ms.get(member_id, {}).get(place, -1)
+        return self._got_ms.get(member_id, {}).get(partition, -1)
 
-    def _progress(self, place: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
+    def _progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
 
         Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
         partition since, whose log could not be read: older records may wait there.
         """
-        at, member_id = self.facts.committed_ms.get(place, -1), row.member_id
-        if self._rewound_ms.get(place, -1) >= max(self._completed_ms, at, 0):
+        at, member_id = self.facts.committed_ms.get(partition, -1), row.member_id
+        if self._rewound_ms.get(partition, -1) >= max(self._completed_ms, at, 0):
             return None
-        since = max(at, self.got_ms(place, member_id))
+        since = max(at, self.got_ms(partition, member_id))
         began = max(since, waits_ms)
         busy = None
         if self._newest_of.get(member_id, -1) > began:
@@ -218,21 +226,21 @@ class Course:
             busy = next((where for _, where, ms in older if ms > began), None)
             dark = (where for where, ms in self._dark_of.get(member_id, ()) if ms > began)
             if busy is None and (where := next(dark, None)) is not None:
-                what = f"{place}: its owner may read {where} first, whose log could not be read"
+                what = f"{partition}: its owner may read {where} first, whose log could not be read"
                 return Unseen("log ends", "NOT_READ", what)
         newest, second = self._newest
         return Progress(
             since,
-            second[0] if newest[1] == place else newest[0],
-            self._held_ms.get(place, at),
+            second[0] if newest[1] == partition else newest[0],
+            self._held_ms.get(partition, at),
             self._usual_ms,
-            self._loops(place, row.instance_id, max(at, waits_ms)),
+            self._loops(partition, row.instance_id, max(at, waits_ms)),
             "" if busy is None else str(busy),
         )
 
-    def _loops(self, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
+    def _loops(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> int:
         """Return how many owners of a partition ended after this moment, that of its last commit or later."""
-        ended = (*self._ended_ms.get(place, ()), *self._taken_ms.get(instance_id, ()))
+        ended = (*self._ended_ms.get(partition, ()), *self._taken_ms.get(instance_id, ()))
         return sum(ms >= since_ms for ms in ended)
 
     @cached_property
@@ -252,10 +260,10 @@ class Course:
         """The last record read of some other partitions, of the same ones where there are no others."""
         committed_ms = self.facts.committed_ms
         read = [
-            (place, row.committed_offset - 1)
-            for place, row in self.facts.rows
+            (partition, row.committed_offset - 1)
+            for partition, row in self.facts.rows
             if row.committed_offset
-            and place in committed_ms
+            and partition in committed_ms
             # The time of a record that was deleted is not to be had.
             and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
         ]
@@ -265,20 +273,20 @@ class Course:
     @cached_property
     def _unread_sample(self) -> Unseen | None:
         """The first sample whose time could not be read."""
-        read = ((place, self.times.get((place, offset))) for place, offset in self._samples)
-        return next((_untimed(place, at) for place, at in read if isinstance(at, KgroupError)), None)
+        read = ((partition, self.times.get((partition, offset))) for partition, offset in self._samples)
+        return next((_untimed(partition, at) for partition, at in read if isinstance(at, KgroupError)), None)
 
     @cached_property
     def _usual_ms(self) -> int:
         """How long the group takes from the arrival of a record to its commit, at most."""
-        written = ((place, self.times.get((place, offset))) for place, offset in self._samples)
+        written = ((partition, self.times.get((partition, offset))) for partition, offset in self._samples)
         committed_ms = self.facts.committed_ms
-        return max([0, *(committed_ms[place] - ms for place, ms in written if isinstance(ms, int))])
+        return max([0, *(committed_ms[partition] - ms for partition, ms in written if isinstance(ms, int))])
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
         """The two newest commits of the group: of what is not one partition, one of them is the newest."""
-        by_time = ((ms, place) for place, ms in self.facts.committed_ms.items())
+        by_time = ((ms, partition) for partition, ms in self.facts.committed_ms.items())
         return (*nlargest(2, by_time), (-1, None), (-1, None))[:2]
 
     @cached_property
@@ -295,7 +303,8 @@ class Course:
         """The partitions that each member owns and that were committed, with when."""
         committed_ms = self.facts.committed_ms
         placed = (
-            (row.member_id, (place, row, committed_ms.get(place, -1))) for place, row in self.facts.rows
+            (row.member_id, (partition, row, committed_ms.get(partition, -1)))
+            for partition, row in self.facts.rows
         )
         return grouped(each for each in placed if each[1][2] >= 0)
 
@@ -308,10 +317,10 @@ class Course:
         """The partitions of each member with waiting records, the oldest first, and their last commits."""
         return {
             name: sorted(
-                (first, place, ms)
-                for place, row, ms in those
-                if place in self.undecided
-                and isinstance(first := self.times.get((place, row.committed_offset or 0)), int)
+                (first, partition, ms)
+                for partition, row, ms in those
+                if partition in self.undecided
+                and isinstance(first := self.times.get((partition, row.committed_offset or 0)), int)
             )
             for name, those in self._committed_of.items()
         }
@@ -320,7 +329,9 @@ class Course:
     def _dark_of(self) -> Mapping[str | None, list[tuple[TopicPartition, int]]]:
         """The partitions of each member whose log could not be read, with when they were committed."""
         return {
-            name: [(place, ms) for place, row, ms in those if row.log_end_offset is None and not row.gone]
+            name: [
+                (partition, ms) for partition, row, ms in those if row.log_end_offset is None and not row.gone
+            ]
             for name, those in self._committed_of.items()
         }
 
@@ -333,7 +344,7 @@ class Course:
     def _ended_ms(self) -> Mapping[TopicPartition, list[int]]:
         """When members ended that had a partition."""
         ended = self._events.get(Kind.MEMBER_LEFT_OR_EXPIRED, ())
-        return grouped((place, event.timestamp_ms) for event in ended for place in event.partitions)
+        return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
 
     @cached_property
     def _taken_ms(self) -> Mapping[str | None, list[int]]:
@@ -367,48 +378,49 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         return {}
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
-    known = {place: ms for place, ms in since.items() if ms >= 0}
+    known = {partition: ms for partition, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
-    listed = list_offsets(cluster, {place: ms + 1 for place, ms in known.items()}) if known else {}
+    listed = list_offsets(cluster, {partition: ms + 1 for partition, ms in known.items()}) if known else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
-    found = {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place in begun}
-    for place in known:
-        came, row = listed[place], begun[place]
+    statuses = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
+    for partition in known:
+        came, row = listed[partition], begun[partition]
         waited: int | Unseen = 0
         if isinstance(came, KgroupError):
-            waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
+            waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
         elif came.offset >= 0:
             waited = facts.age_ms(came.timestamp_ms)
         seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1)
-        found[place] = status_of(seen)
-    return found
+        statuses[partition] = status_of(seen)
+    return statuses
 
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
     """Yield what the history says of partitions whatever else is known of them."""
-    for place, row in facts.rows if facts.rebuilt else ():
+    for partition, row in facts.rows if facts.rebuilt else ():
         if row.status is None or row.status.name in (PartitionStatus.GONE, PartitionStatus.UNLEADERED):
             continue
-        if place in facts.rebuilt and row.committed_offset is not None:
+        if partition in facts.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
-            yield place, status_of(known)
+            yield partition, status_of(known)
     unsubscribed = facts.by_status.get(PartitionStatus.UNSUBSCRIBED, ())
     stopped = _read_of_late(facts) if unsubscribed else {}
-    for place, row in unsubscribed:
-        if row.work and place not in facts.rebuilt:
+    for partition, row in unsubscribed:
+        if row.work and partition not in facts.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
                 what = "whether a member read it of late is in its history, which is not known"
-                yield place, unknown(Unseen(HISTORY, "NOT_SEEN", what))
-            elif place in stopped:
-                why = f"no member subscribes to it, it was read until {utc(stopped[place])}, and records wait"
-                yield place, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
+                yield partition, unknown(Unseen(HISTORY, "NOT_SEEN", what))
+            elif partition in stopped:
+                read = utc(stopped[partition])
+                why = f"no member subscribes to it, it was read until {read}, and records wait"
+                yield partition, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
 
 
 def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:
     """Return when partitions were last committed by members, in the span that counts."""
     return {
-        place: event.last_ms
+        partition: event.last_ms
         for event in facts.recent
         if event.kind == Kind.COMMITTED
-        for place in event.partitions
+        for partition in event.partitions
     }

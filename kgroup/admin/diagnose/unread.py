@@ -39,70 +39,74 @@ def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find what happens to unread records: a few requests per leader, for all groups."""
     judged = [each for each in facts if LAG not in each.left_out]
     behind = [(each, _behind(each)) for each in judged]
-    if places := set[TopicPartition]().union(*(those for _, those in behind)):
-        _going(cluster, behind, places)
+    if partitions := set[TopicPartition]().union(*(those for _, those in behind)):
+        _going(cluster, behind, partitions)
     held = {id(each): _held_back(each) for each in judged if TRANSACTIONS not in each.left_out}
-    if not (places := {place for those in held.values() for place in those}):
+    if not (partitions := {partition for those in held.values() for partition in those}):
         return
     try:
-        transactions = open_transactions(cluster, places)
+        transactions = open_transactions(cluster, partitions)
     except KgroupError:
         transactions = {}  # it adds to a finding, and decides nothing
-    for each in judged:
-        each.holding = {place: transactions.get(place, ()) for place in held.get(id(each), ())}
+    for group_facts in judged:
+        group_facts.holding = {
+            partition: transactions.get(partition, ()) for partition in held.get(id(group_facts), ())
+        }
 
 
 def _held_back(facts: Facts) -> list[TopicPartition]:
     held = facts.with_status(PartitionStatus.HELD_BACK)
-    return [place for place, _, status in held if status.weight == ERROR]
+    return [partition for partition, _, status in held if status.weight == ERROR]
 
 
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
-    for place, row in facts.rows:
+    for partition, row in facts.rows:
         if not row.work or row.committed_offset is None:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
-            unread[place] = row.committed_offset
+            unread[partition] = row.committed_offset
     return unread
 
 
 def _going(
-    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
+    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], partitions: Collection[TopicPartition]
 ) -> None:
-    names = sorted({place.topic for place in places})
+    names = sorted({partition.topic for partition in partitions})
     try:
         settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
     except KgroupError:
         return  # a forecast is no part of the verdict
     kept = {
-        place: int(value)
-        for place in places
-        if isinstance(value := settings.get(place.topic), str)
+        partition: int(value)
+        for partition in partitions
+        if isinstance(value := settings.get(partition.topic), str)
         and value.isdigit()
         and int(value) > 0
         # Compaction alone deletes nothing by age.
-        and (not isinstance(policy := policies.get(place.topic), str) or "delete" in policy)
+        and (not isinstance(policy := policies.get(partition.topic), str) or "delete" in policy)
     }
     if not kept:
         return
-    aged = _written_before(cluster, {place: int(ms * NEAR) for place, ms in kept.items()}, behind)
+    aged = _written_before(cluster, {partition: int(ms * NEAR) for partition, ms in kept.items()}, behind)
     now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
-    for (each, those), (old, unsure) in zip(behind, aged, strict=True):
+    for (group_facts, those), (old, unsure) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
         rest = kept.keys() & those.keys() - old - unsure
         ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
         left, doubtful = left - len(ours), doubtful - len(decided)
-        chosen.append((each, {place: those[place] for place in sorted({*ours, *decided})}, old))
+        chosen.append(
+            (group_facts, {partition: those[partition] for partition in sorted({*ours, *decided})}, old)
+        )
     times = times_at(cluster, [at for _, looked_at, _ in chosen for at in looked_at.items()])
-    for each, looked_at, old in chosen:
-        each.going = {
-            place: Going(kept[place], at if isinstance(at, int) else None)
-            for place in sorted(old | looked_at.keys())
-            for at in (times.get((place, looked_at.get(place, -1))),)
-            if (now_ms - at >= kept[place] * NEAR if isinstance(at, int) else place in old)
+    for group_facts, looked_at, old in chosen:
+        group_facts.going = {
+            partition: Going(kept[partition], at if isinstance(at, int) else None)
+            for partition in sorted(old | looked_at.keys())
+            for at in (times.get((partition, looked_at.get(partition, -1))),)
+            if (now_ms - at >= kept[partition] * NEAR if isinstance(at, int) else partition in old)
         }
 
 
@@ -114,41 +118,42 @@ def _written_before(
     And those where only the record itself can tell.
     """
     now_ms = behind[0][0].now_ms
-    listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
-    cut = {place for each, _ in behind for place, _, _ in each.with_status(*_CUT)}
+    listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
+    cut = {partition for each, _ in behind for partition, _, _ in each.with_status(*_CUT)}
     asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
-    for each, those in behind:
+    for group_facts, those in behind:
         old, unsure = set(), set()
-        for place in those.keys() & listed.keys():
-            at = listed[place]
+        for partition in those.keys() & listed.keys():
+            at = listed[partition]
             if isinstance(at, KgroupError):
-                what = f"how long records of {place} have been unread: {at.message}"
-                each.unseen.append(Unseen(LAG, code_name(at), what))
+                what = f"how long records of {partition} have been unread: {at.message}"
+                group_facts.unseen.append(Unseen(LAG, code_name(at), what))
                 continue
-            begins = starts.get(place)
-            first = max(those[place], begins.offset if isinstance(begins, ListedOffset) else 0)
+            begins = starts.get(partition)
+            first = max(those[partition], begins.offset if isinstance(begins, ListedOffset) else 0)
             if at.offset < 0 or at.offset > first + 1:
-                old.add(place)
+                old.add(partition)
             elif at.offset > first:
-                unsure.add(place)  # the one offset before the first young record may be a marker's
+                unsure.add(partition)  # the one offset before the first young record may be a marker's
         yield old, unsure
 
 
 def unread(facts: Facts) -> Iterator[Found]:
     """Yield what holds readers back, and what is about to be lost."""
     if facts.holding:
-        rows = {place: row for place, row in facts.rows if place in facts.holding}
+        rows = {partition: row for partition, row in facts.rows if partition in facts.holding}
         evidence = [
-            f"{place}: committed {row.committed_offset}, last stable offset "
+            f"{partition}: committed {row.committed_offset}, last stable offset "
             f"{row.last_stable_offset}, log end {row.log_end_offset}"
-            for place, row in islice(sorted(rows.items()), SHOWN)
+            for partition, row in islice(sorted(rows.items()), SHOWN)
         ]
-        known = {each for those in facts.holding.values() for each in those}
+        known = {transaction for those in facts.holding.values() for transaction in those}
         evidence += [
-            f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
-            + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")
-            for each in sorted(known, key=lambda each: each.transactional_id)[:SHOWN]
+            f"transactional id {transaction.transactional_id!r}, producer {transaction.producer_id}, "
+            + transaction.state
+            + (f" since {utc(transaction.start_ms)}" if transaction.start_ms >= 0 else "")
+            for transaction in sorted(known, key=lambda transaction: transaction.transactional_id)[:SHOWN]
         ]
         if not known:
             evidence.append(
@@ -168,9 +173,9 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         return
     from kgroup.history.fold.events import duration_text
 
-    dated = {place: each for place, each in facts.going.items() if each.written_ms is not None}
+    dated = {partition: going for partition, going in facts.going.items() if going.written_ms is not None}
     first = (
-        min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in dated.values())
+        min((going.written_ms or 0) + going.retention_ms - facts.now_ms for going in dated.values())
         if dated
         else None
     )
@@ -183,8 +188,8 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
         f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
         [
-            f"{place}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
-            f"{each.retention_ms} ({duration_text(each.retention_ms)})"
-            for place, each in sorted(dated.items())[:SHOWN]
+            f"{partition}: the oldest unread record is of {utc(going.written_ms or 0)}, {RETENTION} is "
+            f"{going.retention_ms} ({duration_text(going.retention_ms)})"
+            for partition, going in sorted(dated.items())[:SHOWN]
         ],
     )

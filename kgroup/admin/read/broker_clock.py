@@ -50,9 +50,9 @@ class Clock:
         told = self.off_ms is not None
         return not told and self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
 
-    def may_be_behind(self, place: TopicPartition) -> bool:
+    def may_be_behind(self, partition: TopicPartition) -> bool:
         """Return whether records of this partition may be older than this machine's time says."""
-        return self.is_behind or place in self.ahead
+        return self.is_behind or partition in self.ahead
 
     @property
     def doubt(self) -> str | None:
@@ -111,8 +111,8 @@ def clock_of(
     known: Answers[TopicDescription] | None = None,
 ) -> Clock:
     """Return the brokers' time from their records, and those of `also`; see `clocks_of`."""
-    places = frozenset(also)
-    return clocks_of(cluster, here_ms, places, known)(places)
+    partitions = frozenset(also)
+    return clocks_of(cluster, here_ms, partitions, known)(partitions)
 
 
 def clocks_of(
@@ -128,18 +128,18 @@ def clocks_of(
     records do not show that this machine's time is right. A refusal leaves this machine's.
     """
     if cluster.has_clock:
-        return lambda places: Clock(here_ms)
+        return lambda partitions: Clock(here_ms)
     seen = _stamps(cluster, here_ms, also, known)
     told = cache(lambda: _told(cluster))
 
-    def clock(places: Collection[TopicPartition]) -> Clock:
-        found = seen.clock(places)
-        if found.newest_ms is not None and found.sure and not found.is_behind and not found.ahead:
-            return found
+    def clock(partitions: Collection[TopicPartition]) -> Clock:
+        measured = seen.clock(partitions)
+        if measured.newest_ms is not None and measured.sure and not measured.is_behind and not measured.ahead:
+            return measured
         if (controller := told()) is None:
-            return found
+            return measured
         now_ms, off_ms = controller
-        return replace(found, here_ms=now_ms, ahead=frozenset(), off_ms=off_ms)
+        return replace(measured, here_ms=now_ms, ahead=frozenset(), off_ms=off_ms)
 
     return clock
 
@@ -185,8 +185,8 @@ class _Stamps(NamedTuple):
     coordinators: Sequence[int] | None = None
     others: Mapping[TopicPartition, int] = MappingProxyType({})
 
-    def clock(self, places: Collection[TopicPartition]) -> Clock:
-        stamps = {place: self.others[place] for place in places if place in self.others}
+    def clock(self, partitions: Collection[TopicPartition]) -> Clock:
+        stamps = {partition: self.others[partition] for partition in partitions if partition in self.others}
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
             ahead = frozenset(p for p, ms in stamps.items() if ms > self.here_ms + BEHIND_MS)
@@ -205,19 +205,19 @@ def _stamps(
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]
         parts = topic.partitions if isinstance(topic, TopicDescription) else ()
-        places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in parts]
-        wanted = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
+        partitions = [TopicPartition(OFFSETS_TOPIC, partition.partition) for partition in parts]
+        requested = dict.fromkeys((*partitions, *also), MAX_TIMESTAMP)
         # Where other partitions' topics are not known, they are asked for.
         began = cluster.now_ms()
-        listed = list_offsets(cluster, wanted, topics if topics is known or not also else None)
+        listed = list_offsets(cluster, requested, topics if topics is known or not also else None)
         # What was written while the brokers answered is not ahead of this machine.
         here_ms += max(cluster.now_ms() - began, 0)
     except KgroupError:
         return _Stamps(here_ms)
     stamps = {
-        place: at.timestamp_ms
-        for place, at in listed.items()
+        partition: at.timestamp_ms
+        for partition, at in listed.items()
         if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
     }
-    ours = [ms for place, ms in stamps.items() if place.topic == OFFSETS_TOPIC]
+    ours = [ms for partition, ms in stamps.items() if partition.topic == OFFSETS_TOPIC]
     return _Stamps(here_ms, ours if parts else None, stamps)

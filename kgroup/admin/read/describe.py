@@ -157,8 +157,8 @@ def _ask(
 
         answers: Answers[GroupDescription] = dict.fromkeys(named, not_found(""))
         asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
-        wanted = ConsumerGroupDescribeRequest(group_ids=asked)
-        for result in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
+        body = ConsumerGroupDescribeRequest(group_ids=asked)
+        for result in request(body, ConsumerGroupDescribeResponse).groups if asked else ():
             if (failed := undescribed(result)) is not None:
                 answers[result.group_id] = failed
                 continue
@@ -264,9 +264,9 @@ def _with_offsets(
         name: never_committed(stored[name], group.known_members, read[name], topics.counts)
         for name, group in by_name.items()
     }
-    known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
-    for name, found in known_shared.items():
-        unread[name] |= found.without_start
+    known_shared = {name: report for name, report in shared.items() if not isinstance(report, KgroupError)}
+    for name, report in known_shared.items():
+        unread[name] |= report.without_start
     bare = set().union(*unread.values())
     ends = log_ends(cluster, bare.union(*stored.values()), topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
@@ -311,31 +311,31 @@ class Topics:
         from kgroup.admin.read.open_transactions import producers
         from kgroup.admin.read.readable import Logs
 
-        last = {place: end.offset for place, end in ends.items() if isinstance(end, ListedOffset)}
+        last = {partition: end.offset for partition, end in ends.items() if isinstance(end, ListedOffset)}
         behind: defaultdict[TopicPartition, set[int]] = defaultdict(set)
         for offsets in stored:
-            for place, at in offsets.items():
-                if at.offset < last.get(place, 0):
-                    behind[place].add(at.offset)
-        for place, start in starts.items():
-            if isinstance(start, ListedOffset) and start.offset < last.get(place, 0):
-                behind[place].add(start.offset)
+            for partition, at in offsets.items():
+                if at.offset < last.get(partition, 0):
+                    behind[partition].add(at.offset)
+        for partition, start in starts.items():
+            if isinstance(start, ListedOffset) and start.offset < last.get(partition, 0):
+                behind[partition].add(start.offset)
         if not behind:
             return Sight(ends, starts)
         self._logs = logs = self._logs or Logs(self._cluster)
         logs.look(behind, self.known)
         views = logs.views
         held = {
-            place
-            for place in behind
-            if isinstance(stable := views[place].stable, int) and stable < last[place]
+            partition
+            for partition in behind
+            if isinstance(stable := views[partition].stable, int) and stable < last[partition]
         }
         # How long records have waited matters where somebody is to read them, and where readers are held
         # back.
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
         logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
-        found = producers(self._cluster, held, self.known) if held else {}
-        return Sight(ends, starts, views, found)
+        held_open = producers(self._cluster, held, self.known) if held else {}
+        return Sight(ends, starts, views, held_open)
 
 
 @value
@@ -423,21 +423,21 @@ def in_rounds(
     A failure of the first round is raised; one of a later round ends the rounds, and is reported for each
     group that is left.
     """
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     start, size = 0, FIRST
     while True:
-        named = wanted[start : start + size]
+        named = names[start : start + size]
         try:
             description = look(named)
         except KgroupError as error:
             if not start:
                 raise
-            yield Description((), tuple(item_error(group, error) for group in wanted[start:]))
+            yield Description((), tuple(item_error(group, error) for group in names[start:]))
             return
         rows = sum(len(group.offsets) for group in description.groups)
         yield description
         del description  # its groups are not kept while the next ones are requested
         start += size
-        if start >= len(wanted):
+        if start >= len(names):
             return
         size = min(max(ROWS * len(named) // max(rows, 1), 1), MOST)

@@ -53,12 +53,12 @@ def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupErr
         for p in topic.partitions:
             if not p.error_code:
                 continue
-            place = TopicPartition(topic.name, p.partition_index)
+            partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                held.add(place)
+                held.add(partition)
             else:
                 needs = [on_topic(DESCRIBE, topic.name)]
-                return refused(p.error_code, f"whether the offset of {place} is stable", needs=needs)
+                return refused(p.error_code, f"whether the offset of {partition} is stable", needs=needs)
     return frozenset(held)
 
 
@@ -87,8 +87,8 @@ def open_transactions(
     )
     from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-    wanted = set(partitions)
-    found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
+    requested = set(partitions)
+    by_partition: dict[TopicPartition, list[OpenTransaction]] = {partition: [] for partition in requested}
     for broker in cluster.brokers():
         request = ListTransactionsRequest(state_filters=ONGOING)
         listed = cluster.ask(broker.id, request, ListTransactionsResponse)
@@ -110,13 +110,13 @@ def open_transactions(
                 state.transaction_timeout_ms,
             )
             written = {TopicPartition(t.topic, n) for t in state.topics for n in t.partitions}
-            for place in written & wanted:
-                found[place].append(known)
-    return {place: tuple(each) for place, each in found.items()}
+            for partition in written & requested:
+                by_partition[partition].append(known)
+    return {partition: tuple(transactions) for partition, transactions in by_partition.items()}
 
 
 def producers(
-    cluster: ClusterView, places: Collection[TopicPartition], topics: Answers[TopicDescription]
+    cluster: ClusterView, partitions: Collection[TopicPartition], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, tuple[OpenProducer, ...]]:
     """Return the producers of open transactions, of partitions whose leader reports them."""
     from kgroup.protocol.messages.describe_producers import (
@@ -125,23 +125,26 @@ def producers(
         TopicRequest,
     )
 
-    led, _ = by_leader(places, topics)
+    led, _ = by_leader(partitions, topics)
 
     def ask(leader: int) -> DescribeProducersResponse:
-        wanted = tuple(
+        asked = tuple(
             TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
             for topic, those in by_topic(led[leader])
         )
-        return cluster.ask(leader, DescribeProducersRequest(topics=wanted), DescribeProducersResponse)
+        return cluster.ask(leader, DescribeProducersRequest(topics=asked), DescribeProducersResponse)
 
     answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
     return {
         TopicPartition(topic.name, data.partition_index): tuple(
             OpenProducer(
-                each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp
+                producer.producer_id,
+                producer.producer_epoch,
+                producer.current_txn_start_offset,
+                producer.last_timestamp,
             )
-            for each in data.active_producers
-            if each.current_txn_start_offset >= 0
+            for producer in data.active_producers
+            if producer.current_txn_start_offset >= 0
         )
         for answer in answers.values()
         if not isinstance(answer, KgroupError)

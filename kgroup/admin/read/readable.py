@@ -115,13 +115,13 @@ class Logs:
         A partition that cannot be read says why in its view; none is fatal for the others.
         """
         pending = {}
-        for place, wanted in offsets.items():
-            view = self.views.setdefault(place, LogView())
+        for partition, of_partition in offsets.items():
+            view = self.views.setdefault(partition, LogView())
             view.stable, view.unread, view.nothing_from = None, None, -1
-            view.asked_at = max(wanted)
+            view.asked_at = max(of_partition)
             # What had a record behind it still has.
             if view.asked_at > view.readable_at:
-                pending[place] = view.asked_at
+                pending[partition] = view.asked_at
         size = FIRST_BYTES
         for _ in range(ROUNDS):
             if not pending:
@@ -129,131 +129,141 @@ class Logs:
             answers = self._fetched(pending, topics, size)
             pending = dict(self._following(offsets, pending, answers))
             size = MORE_BYTES
-        for place, at in pending.items():
-            what = f"{place}: {ROUNDS} fetches brought no record before offset {at}"
-            self.views[place].unread = Unseen(LOOK, "NOT_FOUND", what)
+        for partition, at in pending.items():
+            what = f"{partition}: {ROUNDS} fetches brought no record before offset {at}"
+            self.views[partition].unread = Unseen(LOOK, "NOT_FOUND", what)
         self._list_stable(offsets, topics)
 
     def recent(
-        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], here_ms: int
+        self, partitions: Collection[TopicPartition], topics: Answers[TopicDescription], here_ms: int
     ) -> None:
         """Find where the records of the last PROMPT_MS begin, of partitions not asked before."""
-        asked = [place for place in places if self.views[place].recent_from is None]
+        asked = [partition for partition in partitions if self.views[partition].recent_from is None]
         if not asked:
             return
         self.clock = self.clock or clock_of(self.cluster, here_ms, asked, topics)
         newest = self.clock.newest_ms
-        for place, seen in self._recent(asked, topics, self.clock.most_ms):
-            self.views[place].recent_from = seen
-            self.views[place].clock_is_behind = self.clock.may_be_behind(place)
+        for partition, seen in self._recent(asked, topics, self.clock.most_ms):
+            self.views[partition].recent_from = seen
+            self.views[partition].clock_is_behind = self.clock.may_be_behind(partition)
         if not self.clock.sure and newest is not None:
-            for place, seen in self._recent(asked, topics, newest):
-                self.views[place].recent_at_most = seen
+            for partition, seen in self._recent(asked, topics, newest):
+                self.views[partition].recent_at_most = seen
 
     def _recent(
-        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
+        self, partitions: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
     ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
-        listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
-        for place, at in listed.items():
+        listed = list_offsets(self.cluster, dict.fromkeys(partitions, now_ms - PROMPT_MS), topics)
+        for partition, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
-                seen = Unseen(TIMES, code_name(at), f"{place}: {at.message}")
+                seen = Unseen(TIMES, code_name(at), f"{partition}: {at.message}")
             elif at.timestamp_ms > now_ms + AHEAD_MS:
-                what = f"{place}: the record at {at.offset} is stamped {utc(at.timestamp_ms)}, in the future"
+                what = (
+                    f"{partition}: the record at {at.offset} is stamped {utc(at.timestamp_ms)}, in the future"
+                )
                 seen = Unseen(TIMES, "FUTURE", what)
             else:
                 seen = at.offset
-            yield place, seen
+            yield partition, seen
 
     def _fetched(
         self, offsets: Positions, topics: Answers[TopicDescription], size: int
     ) -> dict[TopicPartition, PartitionData | KgroupError]:
-        led, found = by_leader(offsets, topics)
+        led, leaderless = by_leader(offsets, topics)
         works = {
             leader: partial(
-                fetch, self.cluster, leader, places, offsets, partition_bytes=size, isolation=READ_COMMITTED
+                fetch,
+                self.cluster,
+                leader,
+                partitions,
+                offsets,
+                partition_bytes=size,
+                isolation=READ_COMMITTED,
             )
-            for leader, places in led.items()
+            for leader, partitions in led.items()
         }
-        answers: dict[TopicPartition, PartitionData | KgroupError] = {**found}
+        answers: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
         for leader, fetched in self.cluster.at_once(works).items():
             answers |= dict.fromkeys(led[leader], fetched) if isinstance(fetched, KgroupError) else fetched
         return answers
 
     def _following(
         self,
-        wanted: Offsets,
+        offsets: Offsets,
         asked: Positions,
         answers: Mapping[TopicPartition, PartitionData | KgroupError],
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Note what the answers show; yield what to ask next: after it, or from a group's earlier offset."""
         outside: list[TopicPartition] = []
-        for place, answer in answers.items():
-            view, offset = self.views[place], asked[place]
+        for partition, answer in answers.items():
+            view, offset = self.views[partition], asked[partition]
             if not isinstance(answer, KgroupError) and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                outside.append(place)
+                outside.append(partition)
                 continue
             try:
-                answer = _records_of(place, answer)
-                found, after = first_readable(answer, offset)
+                answer = _records_of(partition, answer)
+                readable_at, after = first_readable(answer, offset)
             except KgroupError as error:
-                view.unread = Unseen(LOOK, code_name(error), f"{place}: {error.message}")
+                view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
                 continue
             if answer.last_stable_offset >= 0:
                 view.stable = answer.last_stable_offset
             if answer.log_start_offset >= 0:
                 view.start = answer.log_start_offset
-            if found is not None:
-                view.readable_at = max(view.readable_at, found)
+            if readable_at is not None:
+                view.readable_at = max(view.readable_at, readable_at)
             elif after < answer.last_stable_offset:
-                yield place, after
+                yield partition, after
             else:
-                before = [at for at in wanted[place] if not 0 <= view.nothing_from <= at]
+                before = [at for at in offsets[partition] if not 0 <= view.nothing_from <= at]
                 view.nothing_from = max(at for at in before if at <= offset)
                 view.nothing_to = answer.last_stable_offset
                 # A group that is further behind may have records left.
                 if earlier := [at for at in before if at < view.nothing_from]:
-                    yield place, max(earlier)
+                    yield partition, max(earlier)
         yield from self._from_the_start(outside, asked)
 
     def _from_the_start(
-        self, places: Collection[TopicPartition], asked: Positions
+        self, partitions: Collection[TopicPartition], asked: Positions
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Yield where logs begin that lack the offset asked for."""
-        starts = list_offsets(self.cluster, dict.fromkeys(places, EARLIEST)) if places else {}
-        for place, start in starts.items():
-            view = self.views[place]
+        starts = list_offsets(self.cluster, dict.fromkeys(partitions, EARLIEST)) if partitions else {}
+        for partition, start in starts.items():
+            view = self.views[partition]
             if isinstance(start, KgroupError):
-                view.start = view.unread = Unseen(LOOK, code_name(start), f"{place}: {start.message}")
+                view.start = view.unread = Unseen(LOOK, code_name(start), f"{partition}: {start.message}")
                 continue
             view.start = start.offset
-            if start.offset > asked[place]:
-                yield place, start.offset
+            if start.offset > asked[partition]:
+                yield partition, start.offset
             else:
-                what = f"{place}: offset {asked[place]} is not in its log"
+                what = f"{partition}: offset {asked[partition]} is not in its log"
                 view.unread = Unseen(LOOK, ErrorCode.OFFSET_OUT_OF_RANGE.name, what)
 
-    def _list_stable(self, places: Collection[TopicPartition], topics: Answers[TopicDescription]) -> None:
+    def _list_stable(self, partitions: Collection[TopicPartition], topics: Answers[TopicDescription]) -> None:
         """Ask for the bounds that no answer to a Fetch had: these take no right to read."""
         for attribute, when, isolation in (("stable", LATEST, READ_COMMITTED), ("start", EARLIEST, 0)):
-            missing = [place for place in places if getattr(self.views[place], attribute) is None]
-            wanted = dict.fromkeys(missing, when)
-            listed = list_offsets(self.cluster, wanted, topics, isolation=isolation) if missing else {}
-            for place, at in listed.items():
+            missing = [
+                partition for partition in partitions if getattr(self.views[partition], attribute) is None
+            ]
+            requested = dict.fromkeys(missing, when)
+            listed = list_offsets(self.cluster, requested, topics, isolation=isolation) if missing else {}
+            for partition, at in listed.items():
                 seen = (
                     at.offset
                     if isinstance(at, ListedOffset)
-                    else Unseen(f"{attribute} offset", code_name(at), f"{place}: {at.message}")
+                    else Unseen(f"{attribute} offset", code_name(at), f"{partition}: {at.message}")
                 )
-                setattr(self.views[place], attribute, seen)
+                setattr(self.views[partition], attribute, seen)
 
 
-def _records_of(place: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
+def _records_of(partition: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
     """Return the answer with records; raise why there is none."""
     if isinstance(answer, KgroupError):
         raise answer
     if answer.error_code:
-        raise refused(answer.error_code, f"records of {place}", needs=[on_topic(READ, place.topic)])
+        raise refused(answer.error_code, f"records of {partition}", needs=[on_topic(READ, partition.topic)])
     return answer
 
 
