@@ -68,11 +68,11 @@ def opened(
         for note in look.notes:
             env.note(note)
         logs = logs_of(look)
-        found: list[OffsetsLog] = [*logs]
+        all_logs: list[OffsetsLog] = [*logs]
         named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
         yield Source(
-            found,
+            all_logs,
             named,
             sizes=sizes,
             progress=_bar(env, sum(sizes)),
