@@ -230,22 +230,24 @@ def _offsets(state: GroupState, said: Said) -> Iterator[Difference]:
         for p, c in state.offsets.items()
     }
     hidden = hidden_positions(said) is not None
-    for place in sorted(committed.keys() if hidden else ours.keys() | committed.keys()):
-        mine, other = ours.get(place), committed.get(place)
+    for partition in sorted(committed.keys() if hidden else ours.keys() | committed.keys()):
+        mine, other = ours.get(partition), committed.get(partition)
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
-        yield from _unlike(f"offset of {place}", pairs, About.OFFSETS)
+        yield from _unlike(f"offset of {partition}", pairs, About.OFFSETS)
 
 
 def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[Difference]:
     """Yield start offsets that differ; a broker omits those that are not set."""
-    committed = {place: offset for place, (offset, *_) in _committed(said).items()}
-    ours = {place: start for place, start in starts.items() if start != NO_OFFSET}
-    for place in sorted(
+    committed = {partition: offset for partition, (offset, *_) in _committed(said).items()}
+    ours = {partition: start for partition, start in starts.items() if start != NO_OFFSET}
+    for partition in sorted(
         committed.keys() if hidden_positions(said) is not None else ours.keys() | committed.keys()
     ):
-        yield from _unlike(f"offset of {place}", [("", ours.get(place), committed.get(place))], About.OFFSETS)
+        yield from _unlike(
+            f"offset of {partition}", [("", ours.get(partition), committed.get(partition))], About.OFFSETS
+        )
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:
