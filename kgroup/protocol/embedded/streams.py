@@ -288,8 +288,8 @@ def _hosts(cursor: Cursor, version: int) -> tuple[HostPartitions, ...]:
     for _ in range(2 if version >= 6 else 1):
         roles.append({})
         for _ in range(cursor.count(10)):
-            place = cursor.utf(), cursor.int32()
-            roles[-1][place] = _partitions(cursor, topics)
+            endpoint = cursor.utf(), cursor.int32()
+            roles[-1][endpoint] = _partitions(cursor, topics)
     active, standby = roles[0], roles[1] if len(roles) > 1 else {}
     return tuple(
         HostPartitions(host, port, active.get((host, port), ()), standby.get((host, port), ()))
