@@ -306,9 +306,9 @@ class Kafka:
         with self.admin() as admin:
             done = execute_removal(admin, plan_removal(admin, group, selection, reason))
         failed = (
-            ItemError(each.instance_id or each.member_id or "", each.error_code or "FAILED", each.effect)
-            for each in done.items
-            if each.result not in DONE
+            ItemError(item.instance_id or item.member_id or "", item.error_code or "FAILED", item.effect)
+            for item in done.items
+            if item.result not in DONE
         )
         _refuse_gaps(tuple(failed), done)
         return done
@@ -329,10 +329,10 @@ class Kafka:
             done = execute_offsets(admin, plan_reset(admin, [group], spec, Scope(), reason))
         failed = (
             ItemError(
-                str(each.tp), each.error_code or "FAILED", each.effect or f"{each.result} {each.error_code}"
+                str(item.tp), item.error_code or "FAILED", item.effect or f"{item.result} {item.error_code}"
             )
-            for each in done.items
-            if each.result not in DONE
+            for item in done.items
+            if item.result not in DONE
         )
         _refuse_gaps(tuple(failed), done)
         return done

@@ -186,7 +186,7 @@ class Catalog:
                 seen = {name: _seen(now) if now else None for name, (_, now) in topics.items()}
                 self.image = self.image.changed(seen)
             change: Noted = {
-                what: found for what, table in self._tables.items() if (found := table.changes())
+                what: noted for what, table in self._tables.items() if (noted := table.changes())
             }
             if change:
                 change["version"] = self.image.version

@@ -65,10 +65,10 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
         raise Violation(
             "the metadata hash is of topics there were", f"{group.group_id}: {group.metadata_hash}"
         )
-    wanted = tasks_of(topology, sizes_of(seen))
+    expected = tasks_of(topology, sizes_of(seen))
     given = Counter(t for target in group.targets.values() for t in _each(target.active))
-    if wanted is not None and given != Counter(wanted):
-        off = sorted((given - Counter(wanted)) + (Counter(wanted) - given))
+    if expected is not None and given != Counter(expected):
+        off = sorted((given - Counter(expected)) + (Counter(expected) - given))
         raise Violation("the target covers each task once", f"{group.group_id}: {off[:5]}")
     at = Counter(
         (group.members[member_id].process_id, task)
@@ -77,7 +77,7 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
         for tasks in (target.active, target.standby, target.warmup)
         for task in _each(tasks)
     )
-    twice = sorted(place for place, count in at.items() if count > 1)
+    twice = sorted(copy for copy, count in at.items() if count > 1)
     if twice:
         raise Violation("a process has a task once", f"target of {group.group_id}: {twice[:5]}")
 

@@ -78,14 +78,16 @@ class Groups:
 
     def describe(self, group_ids: Iterable[str]) -> Description:
         """Return groups in full; those that cannot be described are among the errors."""
-        found = self._read(group_ids)
-        seen = [group for group in found.values() if isinstance(group, Seen)]
+        groups = self._read(group_ids)
+        seen = [group for group in groups.values() if isinstance(group, Seen)]
         described = describe(seen, self._logs_of_brokers()) if seen else ()
         described, unseen = with_coordinator(
             self._ask, described, {one.nodes.group_id: one.nodes for one in seen}
         )
         errors = tuple(
-            item_error(group_id, error) for group_id, error in found.items() if isinstance(error, KgroupError)
+            item_error(group_id, error)
+            for group_id, error in groups.items()
+            if isinstance(error, KgroupError)
         )
         return Description(described, (*errors, *unseen, *self._broker_errors))
 
@@ -101,15 +103,15 @@ class Groups:
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
 
-        found = self._read(group_ids, all_topics=True)
+        groups = self._read(group_ids, all_topics=True)
         quiet = [
             seen
-            for seen in found.values()
+            for seen in groups.values()
             if isinstance(seen, Seen) and (refusal_of(seen) is None or may_be_left_over(seen))
         ]
         stored = offsets(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
         now = {}
-        for group_id, seen in found.items():
+        for group_id, seen in groups.items():
             if isinstance(seen, KgroupError):
                 absent = is_absent(seen)
                 error = None if absent else seen

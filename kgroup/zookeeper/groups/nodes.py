@@ -125,9 +125,9 @@ def refuse_if_no_kafka(ask: Ask) -> None:
     )
 
 
-def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupError]:
+def groups(ask: Ask, requested: Iterable[str]) -> dict[str, GroupNodes | KgroupError]:
     """Return each group as its nodes have it, or the error for it."""
-    names = list(dict.fromkeys(wanted))
+    names = list(dict.fromkeys(requested))
     named = [name for name in names if is_name(name) and not (name == ELECTED and _is_elected(ask))]
     there = dict(zip(named, ask(*(Exists(path_of(CONSUMERS, name)) for name in named)), strict=True))
     found: dict[str, GroupNodes | KgroupError] = {}
@@ -146,28 +146,28 @@ def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupErro
     return found | {name: _not_found(name) for name in gone}
 
 
-def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
+def topics(ask: Ask, requested: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
     """Return the partitions of topics, or the error for each; all topics for None."""
-    if wanted is None:
+    if requested is None:
         (names,) = ask(Children(path_of(BROKERS, "topics")))
         if not isinstance(names, tuple):
             _refuse_if_hidden(names, path_of(BROKERS, "topics"))
             names = ()
     else:
-        names = tuple(dict.fromkeys(wanted))
+        names = tuple(dict.fromkeys(requested))
     asked = [name for name in names if is_name(name)]
     answers = dict(zip(asked, ask(*(Get(path_of(BROKERS, "topics", n)) for n in asked)), strict=True))
-    found: dict[str, tuple[int, ...] | KgroupError] = {}
+    by_name: dict[str, tuple[int, ...] | KgroupError] = {}
     for name in names:
         answer = answers.get(name, Failure.NO_NODE)
         if answer is Failure.NO_NODE:
-            if wanted is not None:
-                found[name] = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
+            if requested is not None:
+                by_name[name] = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
         elif isinstance(answer, Node):
-            found[name] = _decoded(partitions_of_topic, answer.data)
+            by_name[name] = _decoded(partitions_of_topic, answer.data)
         else:
-            found[name] = _hidden(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name}")
-    return found
+            by_name[name] = _hidden(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name}")
+    return by_name
 
 
 def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
@@ -177,13 +177,13 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
     if not isinstance(numbers, tuple):
         _refuse_if_hidden(numbers, where)
         return (), ()
-    found: list[Broker] = []
+    live: list[Broker] = []
     errors: list[ItemError] = []
     for number, node in zip(numbers, ask(*(Get(f"{where}/{n}") for n in numbers)), strict=True):
         if isinstance(node, Node):
             broker = _decoded(partial(broker_of, number), node.data)
             if isinstance(broker, Broker):
-                found.append(broker)
+                live.append(broker)
                 continue
             errors.append(
                 ItemError(f"broker {number}", code_name(broker), f"broker {number}: {broker.message}")
@@ -191,7 +191,7 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
         elif node is Failure.NO_AUTH:
             hidden = _hidden(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"broker {number}")
             errors.append(ItemError(f"broker {number}", hidden.name, hidden.message, hidden.hint))
-    return tuple(found), tuple(errors)
+    return tuple(live), tuple(errors)
 
 
 def elected(ask: Ask) -> Elected | None:
