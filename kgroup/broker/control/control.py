@@ -79,31 +79,31 @@ class Control:
     @verb("POST", "/members/expire")
     def expire(self, member: Name, group: OfGroup = None) -> Named:
         """End a member's session now."""
-        found = self._member(member, group)
-        state = self.state_of(found.group_id)
-        session = session_of(state, found)
+        chosen = self._member(member, group)
+        state = self.state_of(chosen.group_id)
+        session = session_of(state, chosen)
         if session is not None:
             self.fire(session)
-        if found in members(state):
+        if chosen in members(state):
             why = "it waits for a rebalance, and Kafka expires no member that does"
-            raise KgroupError(f"{member} of {found.group_id} cannot expire now: {why}", "wait until_stable")
-        return _named(found)
+            raise KgroupError(f"{member} of {chosen.group_id} cannot expire now: {why}", "wait until_stable")
+        return _named(chosen)
 
     @verb("POST", "/members/freeze")
     def freeze(self, member: Name, group: OfGroup = None) -> Named:
         """Freeze a member: hold all that it sends."""
-        found = self._member(member, group)
-        self._presence.frozen[found.group_id, found.member_id] = found
-        return _named(found)
+        chosen = self._member(member, group)
+        self._presence.frozen[chosen.group_id, chosen.member_id] = chosen
+        return _named(chosen)
 
     @verb("POST", "/members/thaw")
     def thaw(self, member: Name, group: OfGroup = None) -> Named:
         """Thaw a frozen member."""
-        found = the_one(member, group, self._presence.frozen.values(), "frozen member")
-        key = found.group_id, found.member_id
+        chosen = the_one(member, group, self._presence.frozen.values(), "frozen member")
+        key = chosen.group_id, chosen.member_id
         del self._presence.frozen[key]
         self.dispatcher.release(key)
-        return _named(found)
+        return _named(chosen)
 
     @verb("POST", "/groups/wait")
     async def wait(
