@@ -29,7 +29,7 @@ from kgroup.security.rights import DELETE, on_group
 def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
     """Return the effect of deleting these groups: what they have not read, and what no undo restores."""
     described = groups_only(cluster, group_ids)
-    items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
+    items = {group_id: _planned(group_id, described_group) for group_id, described_group in described.items()}
     going = [name for name in described if items[name].planned]
     now = look_before(cluster, going) if going else {}
     unread = unread_offsets(cluster, now)
@@ -54,19 +54,19 @@ def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset,
     return replace(item, effect=effect, unread=unread)
 
 
-def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
-    if isinstance(found, KgroupError):
-        return _failed(group_id, found)
+def _planned(group_id: str, group: GroupDescription | KgroupError) -> GroupResult:
+    if isinstance(group, KgroupError):
+        return _failed(group_id, group)
     code = ErrorCode.NON_EMPTY_GROUP.name
-    if found.members:
+    if group.members:
         return GroupResult(
             group_id,
             ChangeStatus.FAILED,
             code,
-            f"has {count_of(len(found.members), 'member')}: would be refused",
+            f"has {count_of(len(group.members), 'member')}: would be refused",
         )
-    if found.state not in (EMPTY, DEAD):
-        return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")
+    if group.state not in (EMPTY, DEAD):
+        return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {group.state}: would be refused")
     return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
 
 

@@ -134,15 +134,15 @@ class Facts:
         """The same by status; those without one, of groups whose lag was not judged, under None."""
         rows = self.group.offsets  # another poll has others
         if self._placed is None or self._placed[0] is not rows:
-            found: dict[PartitionStatus | None, list[Placed]] = {}
+            by_name: dict[PartitionStatus | None, list[Placed]] = {}
             last: object = self
             those: list[Placed] = []
             for placed in self.rows:
                 status = placed[1].status
                 if status is not last:  # rows of a group share few statuses
-                    last, those = status, found.setdefault(None if status is None else status.name, [])
+                    last, those = status, by_name.setdefault(None if status is None else status.name, [])
                 those.append(placed)
-            self._placed = rows, found
+            self._placed = rows, by_name
         return self._placed[1]
 
     def with_status(self, *names: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow, Status]]:
@@ -256,11 +256,11 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
         if status.unseen is not None
     )
     ends = any(error.item == "offsets" for error in facts.group.errors)
-    for (look, code), found in unknown.items():
+    for (look, code), said in unknown.items():
         if (look, code) in failed or (ends and look in DESCRIBED):
             continue
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        yield Unseen(LAG, code, f"the status of {found[0][0]}{more} is unknown: {found[0][1]}")
+        more = f" and {len(said) - 1} more" if len(said) > 1 else ""
+        yield Unseen(LAG, code, f"the status of {said[0][0]}{more} is unknown: {said[0][1]}")
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:

@@ -119,10 +119,10 @@ def _held_back(row: OffsetRow) -> bool:
     return end is not None and stable is not None and stable < end and row.work == end - stable
 
 
-def _untimed(partition: TopicPartition, found: Age | None) -> Unseen:
-    if isinstance(found, KgroupError):
-        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
-    why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
+def _untimed(partition: TopicPartition, age: Age | None) -> Unseen:
+    if isinstance(age, KgroupError):
+        return Unseen(TIMES, code_name(age), f"{partition}: {age.message}")
+    why = age.why if isinstance(age, Untimed) else "the time of its oldest unread record is not known"
     return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
@@ -292,11 +292,11 @@ class Course:
     @cached_property
     def _held_ms(self) -> Mapping[TopicPartition, int]:
         """The newest commit of what the owner of a partition holds, by partition."""
-        found: dict[TopicPartition, int] = {}
+        held_ms: dict[TopicPartition, int] = {}
         for member in self._members.values():
             newest = max((self.facts.committed_ms.get(where, -1) for where in member.holds), default=-1)
-            found |= dict.fromkeys(member.holds - found.keys(), newest)
-        return found
+            held_ms |= dict.fromkeys(member.holds - held_ms.keys(), newest)
+        return held_ms
 
     @cached_property
     def _committed_of(self) -> Mapping[str | None, list[tuple[TopicPartition, OffsetRow, int]]]:
@@ -359,12 +359,12 @@ class Course:
     @cached_property
     def _got_ms(self) -> Mapping[str | None, Mapping[TopicPartition, int]]:
         """Since when each member of the consumer protocol has its partitions without a break."""
-        found: dict[str | None, dict[TopicPartition, int]] = {}
+        got_ms: dict[str | None, dict[TopicPartition, int]] = {}
         for event in self.facts.history or ():
             if event.kind in _OWNING:
-                had = found.get(event.member_id, {})
-                found[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
-        return found
+                had = got_ms.get(event.member_id, {})
+                got_ms[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
+        return got_ms
 
 
 _OWNING = (Kind.MEMBER_RECONCILED, Kind.MEMBER_REVOKING, Kind.MEMBER_WAITING, Kind.MEMBER_LEFT_FOR_NOW)

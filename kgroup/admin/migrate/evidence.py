@@ -47,10 +47,10 @@ def gather(
     cluster: ClusterView, group_id: str, *, all_topics: bool = False, read_log: bool = False
 ) -> Evidence:
     """Return the evidence of one group, as `gather_all` does of many; raise why it is unavailable."""
-    found = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    return found
+    gathered = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
+    if isinstance(gathered, KgroupError):
+        raise gathered
+    return gathered
 
 
 def gather_all(
@@ -308,10 +308,10 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
 
 def logged(cluster: ClusterView, group_id: str) -> Logged | None:
     """Return what only the group's records show; None for a group without records."""
-    found = read_logged(cluster, [group_id])[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    return found
+    log = read_logged(cluster, [group_id])[group_id]
+    if isinstance(log, KgroupError):
+        raise log
+    return log
 
 
 def logged_in(state: GroupState) -> Logged:

@@ -195,8 +195,8 @@ class WavesRun:
             described = describe(self.cluster, group_ids, expected=False, topologies=False)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
-        found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
-        return found | {group.group_id: group for group in described.groups}
+        answers: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
+        return answers | {group.group_id: group for group in described.groups}
 
     def _move(self, rows: Mapping[str, FleetRow]) -> None:
         """Convert the wave's empty groups, and watch while its hook runs: one journal entry."""
@@ -241,14 +241,14 @@ class WavesRun:
 
     def _empty(self, rows: Mapping[str, FleetRow]) -> dict[str, Committed]:
         """Return the empty groups, which no hook can restart, with their offsets; raise Stopped if hidden."""
-        found: dict[str, Committed] = {}
+        offsets: dict[str, Committed] = {}
         for group_id in (r.group_id for r in rows.values() if r.verdict == READY and r.state == EMPTY):
             with self._stopping(group_id):
                 if not sees_every_topic(self.cluster):
                     # Offsets are proven the same, or nothing is converted.
                     raise raised(unseen_offsets(group_id))
-                found[group_id] = before_conversion(self.cluster, group_id, UPGRADE)
-        return found
+                offsets[group_id] = before_conversion(self.cluster, group_id, UPGRADE)
+        return offsets
 
     @contextmanager
     def _stopping(self, group_id: str) -> Iterator[None]:

@@ -87,17 +87,17 @@ def _look(
     cluster: ClusterView, group_ids: Sequence[str], topics: Topics | None, extras: _Extras
 ) -> Description:
     answers = groups_only(cluster, group_ids, topologies=extras.topologies)
-    found = [group for group in answers.values() if isinstance(group, GroupDescription)]
+    groups = [group for group in answers.values() if isinstance(group, GroupDescription)]
     if extras.expected:
         from kgroup.admin.read.registration import with_registrations
 
-        found = with_registrations(cluster, found)
+        groups = with_registrations(cluster, groups)
     if topics is not None:
-        found = _with_offsets(cluster, found, topics)
+        groups = _with_offsets(cluster, groups, topics)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
-    return Description(tuple(found), errors)
+    return Description(tuple(groups), errors)
 
 
 def groups_only(
@@ -291,11 +291,11 @@ class Topics:
         new = set(names) - self.known.keys()
         if not new:
             return
-        found, self.all_seen = topics_asked(self._cluster, new)
-        self.known |= found
+        learnt, self.all_seen = topics_asked(self._cluster, new)
+        self.known |= learnt
         # Partitions of the topics that are known to exist or known not to.
         counts: dict[str, int | None] = {}
-        for name, topic in found.items():
+        for name, topic in learnt.items():
             if isinstance(topic, TopicDescription):
                 counts[name] = len(topic.partitions)
             elif is_gone(topic):

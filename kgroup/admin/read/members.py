@@ -190,10 +190,10 @@ def streams_topology(
 
 def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
     """Return the source partitions of the active tasks; None when those of one are unknown."""
-    wanted = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
-    if any(task not in sources for task in wanted):
+    active = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
+    if any(task not in sources for task in active):
         return None
-    return assignment_of(partition for task in wanted for partition in sources[task])
+    return assignment_of(partition for task in active for partition in sources[task])
 
 
 def _tasks(wire: streams_group_describe.Assignment) -> Tasks:
@@ -218,10 +218,10 @@ def _phase(
     """Return the member's progress to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
         return MemberStatus.LEFT
-    owned, wanted = set(has), set(target)
-    if owned - wanted:
+    owned, target_set = set(has), set(target)
+    if owned - target_set:
         return MemberStatus.REVOKING
-    if wanted - owned:
+    if target_set - owned:
         return MemberStatus.WAITING
     return MemberStatus.STABLE if epoch == assignment_epoch else MemberStatus.BEHIND
 
