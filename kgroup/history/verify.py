@@ -80,15 +80,15 @@ def differences(
 def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True) -> list[str]:
     """Return what of a group cannot be compared because of the records or the broker, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
-    found = [] if hidden is None else [f"offsets: {hidden}"]
+    reasons = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE and not starts_read:
-        found.append("start offsets: they are in __share_group_state, which was not read")
+        reasons.append("start offsets: they are in __share_group_state, which was not read")
     if state is None:
-        return found
+        return reasons
     if said["state"] in REBALANCING:
-        return [f"members and state: the group is in {said['state']}", *found]
+        return [f"members and state: the group is in {said['state']}", *reasons]
     if said["members"] is None:
-        return ["members: the broker does not report them", *found]
+        return ["members: the broker does not report them", *reasons]
     # For streams groups, tasks are reported, whatever partitions these read.
     members = [m for m in said["members"] if m.get("tasks") is None]
     unreported = {
@@ -96,7 +96,7 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
         "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
     }
-    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *found]
+    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *reasons]
 
 
 def hidden_positions(said: Said) -> str | None:
