@@ -167,8 +167,8 @@ class Kafka:
         from kgroup.admin.read.describe import describe
 
         with self.admin() as admin:
-            found = describe(admin, [group])
-        return _the_one(found.groups, found.errors)
+            description = describe(admin, [group])
+        return _the_one(description.groups, description.errors)
 
     @checked
     def lag(self, group: str, *, times: bool = False) -> GroupLag:
@@ -179,8 +179,8 @@ class Kafka:
         from kgroup.admin.read.lag_report import measure
 
         with self.admin() as admin:
-            found = measure(admin, [group], times=times)
-        return _the_one(found.groups, found.errors)
+            report = measure(admin, [group], times=times)
+        return _the_one(report.groups, report.errors)
 
     @checked
     def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
@@ -188,8 +188,8 @@ class Kafka:
         from kgroup.admin.diagnose.doctor import examine_all
 
         with self.admin() as admin:
-            found = examine_all(admin, [group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
-        return _the_one(found.checkups, found.errors)
+            examined = examine_all(admin, [group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
+        return _the_one(examined.checkups, examined.errors)
 
     @checked
     def history(self, group: str) -> tuple[Event, ...]:
@@ -239,9 +239,9 @@ class Kafka:
         from kgroup.admin.topics import list_topics
 
         with self.admin() as admin:
-            found, errors = list_topics(admin)
-        _refuse_gaps(errors, found)
-        return found
+            topics, errors = list_topics(admin)
+        _refuse_gaps(errors, topics)
+        return topics
 
     @checked
     def create_topic(

@@ -110,7 +110,7 @@ def _mapping(value: object) -> Mapping[object, object]:
 def _partitions(value: object) -> tuple[TopicPartition, ...]:
     if value == "-":
         return ()
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for part in str(value).split():
         match = _PLACE.fullmatch(part)
         if match is None:
@@ -122,18 +122,18 @@ def _partitions(value: object) -> tuple[TopicPartition, ...]:
                 raise ConfigError(
                     f"{span!r} is no range of partitions", f"such as 0-3, below {MAX_PARTITIONS}"
                 )
-            found += (TopicPartition(match[1], number) for number in numbers)
-    return tuple(sorted(found))
+            partitions += (TopicPartition(match[1], number) for number in numbers)
+    return tuple(sorted(partitions))
 
 
 def _offsets(value: object) -> Mapping[TopicPartition, int]:
-    found = {}
+    offsets = {}
     for key, offset in _mapping(value).items():
         places = _partitions(key)
         if len(places) != 1:
             raise ConfigError(f"{key!r} is not one partition", 'write "orders:0": 12')
-        found[places[0]] = _number(offset)
-    return found
+        offsets[places[0]] = _number(offset)
+    return offsets
 
 
 def _shares(value: object) -> Shares:

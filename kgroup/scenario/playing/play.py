@@ -392,10 +392,10 @@ class Play(ABC):
             OffsetDeleteRequestTopic(
                 name=topic,
                 partitions=tuple(
-                    OffsetDeleteRequestPartition(partition_index=each.partition) for each in found
+                    OffsetDeleteRequestPartition(partition_index=each.partition) for each in of_topic
                 ),
             )
-            for topic, found in groupby(sorted(step.partitions), lambda place: place.topic)
+            for topic, of_topic in groupby(sorted(step.partitions), lambda place: place.topic)
         )
         answer = self._ask(OffsetDeleteRequest(group_id=self.group_id, topics=topics))
         assert isinstance(answer, OffsetDeleteResponse)
@@ -429,14 +429,14 @@ class Play(ABC):
             for name, spec in self.recorded.members.items()
             if spec.instance_id is not None
         }
-        found = {}
+        names = {}
         for each in self._control.members_of(self.group_id):
             name = static.get(each.instance_id) if each.instance_id is not None else ours.get(each.member_id)
             if name is None and self._is_part(each.instance_id, each.client_id):
                 name = self._part
             if name is not None:
-                found[each.member_id] = name
-        return found
+                names[each.member_id] = name
+        return names
 
     def _member_id(self, name: str) -> str | None:
         names = self._serving.do(self._names)

@@ -84,13 +84,13 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
 
 def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:
     """Return the tasks of a topology for topics of these sizes; None if a topic is missing."""
-    found: list[Task] = []
+    tasks: list[Task] = []
     for part in topology.subtopologies:
         names = sources_of(part)
         if any(name not in sizes for name in names):
             return None
-        found += [(part.subtopology_id, number) for number in range(max(sizes[name] for name in names))]
-    return found
+        tasks += [(part.subtopology_id, number) for number in range(max(sizes[name] for name in names))]
+    return tasks
 
 
 def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> dict[str, int] | None:
@@ -124,17 +124,17 @@ def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> di
     topology = group.topology
     if topology is None:
         return {}
-    found: dict[TopicPartition, int] = {}
+    readers: dict[TopicPartition, int] = {}
     for part in topology.subtopologies:
         names = sources_of(part)
         for held in (member.current.assigned, member.current.revoking):
             for number, epoch in held.active.get(part.subtopology_id, {}).items():
-                found |= {
+                readers |= {
                     TopicPartition(n, number): epoch
                     for n in names
                     if number < (image.by_name[n].partitions if n in image.by_name else 0)
                 }
-    return found
+    return readers
 
 
 def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:

@@ -101,13 +101,13 @@ class GroupNodes:
 
 def group_ids(ask: Ask) -> tuple[str, ...]:
     """Return all groups of the tree, by id; ConfigError for a tree without Kafka."""
-    (found,) = ask(Children(path_of(CONSUMERS)))
-    if not isinstance(found, tuple):
-        _refuse_if_hidden(found, path_of(CONSUMERS))
+    (children,) = ask(Children(path_of(CONSUMERS)))
+    if not isinstance(children, tuple):
+        _refuse_if_hidden(children, path_of(CONSUMERS))
         refuse_if_no_kafka(ask)
         return ()
-    names = tuple(name for name in found if name != ELECTED)
-    return found if len(names) < len(found) and not _is_elected(ask) else names
+    names = tuple(name for name in children if name != ELECTED)
+    return children if len(names) < len(children) and not _is_elected(ask) else names
 
 
 def refuse_if_no_kafka(ask: Ask) -> None:
@@ -130,20 +130,20 @@ def groups(ask: Ask, requested: Iterable[str]) -> dict[str, GroupNodes | KgroupE
     names = list(dict.fromkeys(requested))
     named = [name for name in names if is_name(name) and not (name == ELECTED and _is_elected(ask))]
     there = dict(zip(named, ask(*(Exists(path_of(CONSUMERS, name)) for name in named)), strict=True))
-    found: dict[str, GroupNodes | KgroupError] = {}
+    by_id: dict[str, GroupNodes | KgroupError] = {}
     for name in names:
         answer = there.get(name, Failure.NO_NODE)
-        found[name] = GroupNodes(name) if isinstance(answer, Stat) else _not_found(name)
+        by_id[name] = GroupNodes(name) if isinstance(answer, Stat) else _not_found(name)
     if names and not any(isinstance(answer, Stat) for answer in there.values()):
         refuse_if_no_kafka(ask)
-    known = [group for group in found.values() if isinstance(group, GroupNodes)]
+    known = [group for group in by_id.values() if isinstance(group, GroupNodes)]
     _read_ids(ask, known)
     for part, take in ((OWNERS, _take_owner), (OFFSETS, _take_offset)):
         _read_partitions(ask, known, part, take)
     bare = [group.group_id for group in known if not (group.registered or group.topics)]
     still = ask(*(Exists(path_of(CONSUMERS, name)) for name in bare))
     gone = [name for name, answer in zip(bare, still, strict=True) if answer is Failure.NO_NODE]
-    return found | {name: _not_found(name) for name in gone}
+    return by_id | {name: _not_found(name) for name in gone}
 
 
 def topics(ask: Ask, requested: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
@@ -327,6 +327,6 @@ def _take_offset(group: GroupNodes, partition: TopicPartition, node: Node) -> No
         group.offsets[partition] = Stored(offset, node.stat.modified_ms)
 
 
-def existing(found: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
+def existing(answers: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
     """Return the topics whose partitions are known."""
-    return {name: numbers for name, numbers in found.items() if isinstance(numbers, tuple)}
+    return {name: numbers for name, numbers in answers.items() if isinstance(numbers, tuple)}
