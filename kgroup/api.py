@@ -167,8 +167,8 @@ class Kafka:
         from kgroup.admin.read.describe import describe
 
         with self.admin() as admin:
-            found = describe(admin, [group])
-        return _the_one(found.groups, found.errors)
+            description = describe(admin, [group])
+        return _the_one(description.groups, description.errors)
 
     @checked
     def lag(self, group: str, *, times: bool = False) -> GroupLag:
@@ -179,8 +179,8 @@ class Kafka:
         from kgroup.admin.read.lag_report import measure
 
         with self.admin() as admin:
-            found = measure(admin, [group], times=times)
-        return _the_one(found.groups, found.errors)
+            report = measure(admin, [group], times=times)
+        return _the_one(report.groups, report.errors)
 
     @checked
     def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
@@ -188,8 +188,8 @@ class Kafka:
         from kgroup.admin.diagnose.doctor import examine_all
 
         with self.admin() as admin:
-            found = examine_all(admin, [group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
-        return _the_one(found.checkups, found.errors)
+            examined = examine_all(admin, [group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
+        return _the_one(examined.checkups, examined.errors)
 
     @checked
     def history(self, group: str) -> tuple[Event, ...]:
@@ -239,9 +239,9 @@ class Kafka:
         from kgroup.admin.topics import list_topics
 
         with self.admin() as admin:
-            found, errors = list_topics(admin)
-        _refuse_gaps(errors, found)
-        return found
+            topics, errors = list_topics(admin)
+        _refuse_gaps(errors, topics)
+        return topics
 
     @checked
     def create_topic(
@@ -306,9 +306,9 @@ class Kafka:
         with self.admin() as admin:
             done = execute_removal(admin, plan_removal(admin, group, selection, reason))
         failed = (
-            ItemError(each.instance_id or each.member_id or "", each.error_code or "FAILED", each.effect)
-            for each in done.items
-            if each.result not in DONE
+            ItemError(item.instance_id or item.member_id or "", item.error_code or "FAILED", item.effect)
+            for item in done.items
+            if item.result not in DONE
         )
         _refuse_gaps(tuple(failed), done)
         return done
@@ -329,10 +329,10 @@ class Kafka:
             done = execute_offsets(admin, plan_reset(admin, [group], spec, Scope(), reason))
         failed = (
             ItemError(
-                str(each.tp), each.error_code or "FAILED", each.effect or f"{each.result} {each.error_code}"
+                str(item.tp), item.error_code or "FAILED", item.effect or f"{item.result} {item.error_code}"
             )
-            for each in done.items
-            if each.result not in DONE
+            for item in done.items
+            if item.result not in DONE
         )
         _refuse_gaps(tuple(failed), done)
         return done

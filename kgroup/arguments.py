@@ -38,9 +38,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         hints = _hints(function)
         for name, value in known.bind(*args, **kwargs).arguments.items():
-            for each in value if name in several else (value,):
-                if name in hints and not fits(each, hints[name]):
-                    raise ConfigError(f"{name} is {_shown(each)}", f"it is {_right(hints[name], each)}")
+            for argument in value if name in several else (value,):
+                if name in hints and not fits(argument, hints[name]):
+                    raise ConfigError(
+                        f"{name} is {_shown(argument)}", f"it is {_right(hints[name], argument)}"
+                    )
         try:
             return function(*args, **kwargs)
         except BrokerRefused as refused:

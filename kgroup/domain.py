@@ -47,16 +47,16 @@ def _init_of(made: type, by_name: bool) -> FunctionType:
     known: dict[str, object] = {"MISSING": MISSING}
     declared = fields(made)
     taken, lines = ["self", "*"] if by_name and declared else ["self"], ["pass"]
-    for each in declared:
-        name = value = each.name
-        if not each.init:
+    for attribute in declared:
+        name = value = attribute.name
+        if not attribute.init:
             # A copy (`dataclasses.replace`) starts with its own.
-            known[f"of_{name}"], value = each.default_factory, f"of_{name}()"
-        elif each.default is not MISSING:
-            known[f"of_{name}"] = each.default
+            known[f"of_{name}"], value = attribute.default_factory, f"of_{name}()"
+        elif attribute.default is not MISSING:
+            known[f"of_{name}"] = attribute.default
             taken.append(f"{name}=of_{name}")
-        elif each.default_factory is not MISSING:
-            known[f"of_{name}"] = each.default_factory
+        elif attribute.default_factory is not MISSING:
+            known[f"of_{name}"] = attribute.default_factory
             taken.append(f"{name}=MISSING")
             value = f"of_{name}() if {name} is MISSING else {name}"
         else:

@@ -54,26 +54,26 @@ class Acls:
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
 
-    def list(self, wanted: Iterable[AclFilter]) -> tuple[ListedAcl, ...]:
+    def list(self, filters: Iterable[AclFilter]) -> tuple[ListedAcl, ...]:
         """Return the rules that match any of the filters, in order.
 
         Raise BrokerRefused with SECURITY_DISABLED for brokers without an authorizer.
         """
-        found: set[ListedAcl] = set()
-        for each in wanted:
+        acls: set[ListedAcl] = set()
+        for acl_filter in filters:
             request = DescribeAclsRequest(
-                resource_type_filter=each.resource_type,
-                resource_name_filter=each.name,
-                pattern_type_filter=each.pattern,
-                principal_filter=each.principal,
-                host_filter=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
+                resource_type_filter=acl_filter.resource_type,
+                resource_name_filter=acl_filter.name,
+                pattern_type_filter=acl_filter.pattern,
+                principal_filter=acl_filter.principal,
+                host_filter=acl_filter.host,
+                operation=acl_filter.operation,
+                permission_type=acl_filter.permission,
             )
 
             answer = self._cluster.ask_again(None, request, DescribeAclsResponse)
             check(answer.error_code, "describing access rules", answer.error_message, (on_cluster(DESCRIBE),))
-            found.update(
+            acls.update(
                 ListedAcl(
                     of.resource_type,
                     of.resource_name,
@@ -86,7 +86,7 @@ class Acls:
                 for of in answer.resources
                 for acl in of.acls
             )
-        return tuple(sorted(found))
+        return tuple(sorted(acls))
 
     def add(self, acls: Sequence[Acl]) -> None:
         """Add the rules that do not exist yet; raise BrokerRefused for the first one refused."""
@@ -133,8 +133,8 @@ class Acls:
         results = self._cluster.ask_controller(request, DeleteAclsResponse, idempotent=False).filter_results
         for acl, result in zip(acls, results, strict=True):
             check(result.error_code, "removing access rules", result.error_message, (on_cluster(ALTER),))
-            for each in result.matching_acls:
-                check(each.error_code, "removing an access rule", each.error_message)
+            for matching in result.matching_acls:
+                check(matching.error_code, "removing an access rule", matching.error_message)
                 gone.append(acl)
         return tuple(gone)
 

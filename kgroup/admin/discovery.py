@@ -173,10 +173,10 @@ class ClusterView:
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Return metadata of the topics named, or of all topics for None; creates no topic."""
-        wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in sorted(topics))
+        asked = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in sorted(topics))
 
         def ask(left_s: float) -> MetadataResponse:
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
             # Below 4 a broker may create the topics asked about; below 1 there is no "no topics".
             answer = self.ask(None, request, MetadataResponse, versions=(4, None), timeout_s=left_s)
             check(answer.error_code, "Metadata")
@@ -187,11 +187,11 @@ class ClusterView:
 
     def topics(self, names: Iterable[str] | None) -> Answers[TopicDescription]:
         """Return each topic with its partitions, or why it cannot be described; all topics for None."""
-        wanted = None if names is None else set(names)
-        if wanted is not None and not wanted:
+        requested = None if names is None else set(names)
+        if requested is not None and not requested:
             return {}
         answers: Answers[TopicDescription] = {}
-        for topic in self.metadata(wanted).topics:
+        for topic in self.metadata(requested).topics:
             name = topic.name or ""
             if topic.error_code:
                 answers[name] = refused(topic.error_code, f"topic {name}", needs=[on_topic(DESCRIBE, name)])
@@ -204,7 +204,7 @@ class ClusterView:
                 answers[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
                 continue
             answers[name] = TopicDescription(name, id_text(topic.topic_id), topic.is_internal, partitions)
-        for name in (wanted or set()) - answers.keys():
+        for name in (requested or set()) - answers.keys():
             answers[name] = self.left_out(name)
         return answers
 
@@ -217,10 +217,10 @@ class ClusterView:
 
         `left_s` is the time left to request those not known, by default the retry's.
         """
-        wanted = list(dict.fromkeys(group_ids))
-        unknown = [group for group in wanted if group not in self._coordinators]
+        requested = list(dict.fromkeys(group_ids))
+        unknown = [group for group in requested if group not in self._coordinators]
         failed: Answers[Node] = self._find(unknown, left_s or self.retry.timeout_s) if unknown else {}
-        return {group: self._coordinators.get(group) or failed[group] for group in wanted}
+        return {group: self._coordinators.get(group) or failed[group] for group in requested}
 
     def learn(self, coordinators: Mapping[str, Node]) -> None:
         """Cache the brokers that listed groups as their coordinators."""
@@ -277,14 +277,14 @@ class ClusterView:
         clock, sleep = self.retry.clock, self.retry.sleep
         deadline = self.retry.part_ends() if idempotent else self.retry.ends()
         answers: Answers[T] = {}
-        wanted = list(dict.fromkeys(group_ids))
-        pending, delays = wanted, self.retry.backoff.delays(self.retry.chance)
+        requested = list(dict.fromkeys(group_ids))
+        pending, delays = requested, self.retry.backoff.delays(self.retry.chance)
         while True:
             for group, answer in self._ask_once(pending, ask, deadline, idempotent).items():
                 answers[group] = answer
             pending = [group for group in pending if _moved(answers[group], idempotent)]
             if not pending or clock() + (delay := next(delays)) >= deadline:
-                return {group: answers[group] for group in wanted}
+                return {group: answers[group] for group in requested}
             self.forget(pending)
             sleep(delay)
 
@@ -298,21 +298,21 @@ class ClusterView:
         answers: Answers[T] = {}
         by_node: dict[int, list[str]] = {}
         left = max(deadline - self.retry.clock(), 0.001)
-        for group, found in self.coordinators(group_ids, left).items():
-            if isinstance(found, Node):
-                by_node.setdefault(found.id, []).append(group)
+        for group, coordinator in self.coordinators(group_ids, left).items():
+            if isinstance(coordinator, Node):
+                by_node.setdefault(coordinator.id, []).append(group)
             else:
-                answers[group] = found
+                answers[group] = coordinator
 
         def ask_for(node: int) -> Mapping[str, T | KgroupError]:
-            found: dict[str, T | KgroupError] = {}
+            answered: dict[str, T | KgroupError] = {}
             for at in range(0, len(by_node[node]), BATCH):
                 groups = by_node[node][at : at + BATCH]
                 try:
-                    found.update(ask(node, groups, max(deadline - self.retry.clock(), 0.001)))
+                    answered.update(ask(node, groups, max(deadline - self.retry.clock(), 0.001)))
                 except (Unreachable, BrokerRefused) as error:
-                    found.update(dict.fromkeys(groups, error))
-            return found
+                    answered.update(dict.fromkeys(groups, error))
+            return answered
 
         works = {node: partial(ask_for, node) for node in by_node}
         for node, answer in self.at_once(works, idempotent=idempotent).items():

@@ -56,7 +56,7 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     Raise BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
     """
     try:
-        found = _describe(cluster, None, GROUP, group_id, None)
+        settings = _describe(cluster, None, GROUP, group_id, None)
     except BrokerRefused as error:
         if error.code != ErrorCode.INVALID_REQUEST:
             raise
@@ -65,7 +65,7 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
         raise BrokerRefused(
             ErrorCode.UNSUPPORTED_VERSION, said, hint=f"Kafka {GROUP_SETTINGS_SINCE} and later have"
         ) from None
-    return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
+    return tuple(sorted(settings, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
 
 
 def once_applied(
@@ -180,13 +180,15 @@ def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError |
 def _describe(
     cluster: ClusterView, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
 ) -> list[Setting]:
-    found = []
+    settings = []
     for result in _asked(cluster, node, kind, (name,), keys):
         if result.error_code:
             needs = on_group(DESCRIBE_CONFIGS, name) if kind == GROUP else on_cluster(DESCRIBE_CONFIGS)
             raise refused(result.error_code, f"settings of {name}", result.error_message, [needs])
-        found += [Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in result.configs]
-    return found
+        settings += [
+            Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in result.configs
+        ]
+    return settings
 
 
 def alter_group(
@@ -204,13 +206,13 @@ def alter_group(
     )
 
     configs = []
-    for name, wanted in changes.items():
-        if isinstance(wanted, Items):
-            operation, value = APPEND if wanted.added else SUBTRACT, ",".join(wanted.names)
+    for name, change in changes.items():
+        if isinstance(change, Items):
+            operation, value = APPEND if change.added else SUBTRACT, ",".join(change.names)
             configs.append(AlterableConfig(name=name, config_operation=operation, value=value))
         else:
-            operation = DELETE if wanted is None else SET
-            configs.append(AlterableConfig(name=name, config_operation=operation, value=wanted))
+            operation = DELETE if change is None else SET
+            configs.append(AlterableConfig(name=name, config_operation=operation, value=change))
     resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=tuple(configs))
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 

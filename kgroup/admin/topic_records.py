@@ -52,12 +52,12 @@ def produce(
     Acknowledged by all replicas in sync. The first refusal of a partition is raised, and records of
     partitions before it are stored. Not repeated when the outcome is unknown.
     """
-    found = cluster.topics([topic])
-    partitions = _partitions(found, topic, partition)
+    topics = cluster.topics([topic])
+    partitions = _partitions(topics, topic, partition)
     dealt = tuple(partitions[n % len(partitions)] for n in range(len(records)))
     now_ms = cluster.now_ms()
     for place in dict.fromkeys(dealt):
-        leader = leader_of(place, found)
+        leader = leader_of(place, topics)
         if isinstance(leader, KgroupError):
             raise leader
         own = [record for record, there in zip(records, dealt, strict=True) if there == place]
@@ -78,18 +78,18 @@ def read(cluster: ClusterView, topic: str, partition: int | None = None) -> tupl
 
     Records after the start of an open transaction are omitted, as for a consumer of committed records.
     """
-    found = cluster.topics([topic])
-    places = _partitions(found, topic, partition)
+    topics = cluster.topics([topic])
+    places = _partitions(topics, topic, partition)
     starts, ends = (_listed(cluster, places, which) for which in (EARLIEST, LATEST))
     return tuple(
         record
         for place in places
-        for record in _records(cluster, place, leader_of(place, found), starts[place], ends[place])
+        for record in _records(cluster, place, leader_of(place, topics), starts[place], ends[place])
     )
 
 
-def _partitions(found: Mapping[str, object], topic: str, partition: int | None) -> list[TopicPartition]:
-    known = found.get(topic)
+def _partitions(topics: Mapping[str, object], topic: str, partition: int | None) -> list[TopicPartition]:
+    known = topics.get(topic)
     if isinstance(known, KgroupError):
         raise known
     if not isinstance(known, TopicDescription):

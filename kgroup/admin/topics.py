@@ -59,22 +59,22 @@ def cluster_status(cluster: ClusterView) -> ClusterStatus:
 
 def topics(cluster: ClusterView, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
     """Return the topics named, or all visible, by name; raise the first failure of one that was named."""
-    found = cluster.topics(names)
-    for topic in found.values():
+    described = cluster.topics(names)
+    for topic in described.values():
         if isinstance(topic, KgroupError) and names is not None:
             raise topic
-    known = (topic for topic in found.values() if isinstance(topic, TopicDescription))
+    known = (topic for topic in described.values() if isinstance(topic, TopicDescription))
     return tuple(sorted(known, key=lambda topic: topic.name))
 
 
 def list_topics(cluster: ClusterView) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
     """Return the visible topics by name, and what fails or may be hidden by rights."""
     known, errors = [], []
-    for name, found in sorted(cluster.topics(None).items()):
-        if isinstance(found, TopicDescription):
-            known.append(found)
+    for name, topic in sorted(cluster.topics(None).items()):
+        if isinstance(topic, TopicDescription):
+            known.append(topic)
         else:
-            errors.append(item_error(name, found))
+            errors.append(item_error(name, topic))
     if not sees_every_topic(cluster):
         errors.append(unseen_topics())
     return tuple(known), tuple(errors)
@@ -105,12 +105,12 @@ def create_topic(
                 raise refused(result.error_code, f"creating topic {name}", result.error_message, needs)
 
     def known(_: float) -> TopicDescription:
-        found = cluster.topics([name])[name]
-        if isinstance(found, KgroupError):
-            raise found
-        if any(partition.leader < 0 for partition in found.partitions):
+        topic = cluster.topics([name])[name]
+        if isinstance(topic, KgroupError):
+            raise topic
+        if any(partition.leader < 0 for partition in topic.partitions):
             raise refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
-        return found
+        return topic
 
     cluster.retry.call(ask, idempotent=False)
     # The broker asked may not know all its leaders yet.

@@ -62,19 +62,19 @@ class Users:
                 raise refused(code, "describing SCRAM users", needs=[on_cluster(DESCRIBE)])
         answer = self._cluster.ask_controller(request, DescribeUserScramCredentialsResponse)
         check(answer.error_code, "describing SCRAM users", answer.error_message, [on_cluster(DESCRIBE)])
-        found, errors = [], []
-        for each in sorted(answer.results, key=lambda result: result.user):
-            if each.error_code:
+        users, errors = [], []
+        for result in sorted(answer.results, key=lambda result: result.user):
+            if result.error_code:
                 error = refused(
-                    each.error_code, f"user {each.user}", each.error_message, [on_cluster(DESCRIBE)]
+                    result.error_code, f"user {result.user}", result.error_message, [on_cluster(DESCRIBE)]
                 )
-                errors.append(item_error(each.user, error))
+                errors.append(item_error(result.user, error))
                 continue
             entries = (
-                ScramEntry(_spelling(info.mechanism), info.iterations) for info in each.credential_infos
+                ScramEntry(_spelling(info.mechanism), info.iterations) for info in result.credential_infos
             )
-            found.append(ScramUser(each.user, tuple(sorted(entries, key=lambda entry: entry.mechanism))))
-        return tuple(found), tuple(errors)
+            users.append(ScramUser(result.user, tuple(sorted(entries, key=lambda entry: entry.mechanism))))
+        return tuple(users), tuple(errors)
 
     def set(self, user: str, password: str, mechanisms: Collection[str], iterations: int) -> None:
         """Set a user's password for these mechanisms, one by one; its other credentials stay.

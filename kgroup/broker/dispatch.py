@@ -103,18 +103,18 @@ class Dispatcher:
 
     def sessions(self, node: int) -> FetchSessions:
         """Return the fetch sessions of a broker."""
-        found = self._sessions.get(node)
-        if found is None:
-            found = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
-        return found
+        sessions = self._sessions.get(node)
+        if sessions is None:
+            sessions = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
+        return sessions
 
     def share_sessions(self, node: int) -> ShareSessions:
         """Return the share sessions of a broker."""
-        found = self._share_sessions.get(node)
-        if found is None:
+        sessions = self._share_sessions.get(node)
+        if sessions is None:
             most = self.cluster.group_config.share_max_sessions
-            found = self._share_sessions[node] = ShareSessions(self.share_partitions, node, most)
-        return found
+            sessions = self._share_sessions[node] = ShareSessions(self.share_partitions, node, most)
+        return sessions
 
     def disconnected(self, peer: Peer) -> None:
         """Release what members acquired whose connection is gone (KIP-932)."""
@@ -197,11 +197,11 @@ class Dispatcher:
 
     def partition_of(self, group_id: str) -> int:
         """Return the offsets partition of a group, cached: the hash costs more than the lookup."""
-        found = self._partitions.get(group_id)
-        if found is None:
-            found = offsets_partition_of(group_id, len(self.cluster.shards))
+        partition = self._partitions.get(group_id)
+        if partition is None:
+            partition = offsets_partition_of(group_id, len(self.cluster.shards))
             if len(group_id) <= LONGEST_REMEMBERED:
                 if len(self._partitions) >= GROUPS_REMEMBERED:
                     self._partitions.clear()
-                self._partitions[group_id] = found
-        return found
+                self._partitions[group_id] = partition
+        return partition

@@ -114,15 +114,15 @@ class FetchSessions:
         session = self._by_id.get(session_id)
         return () if session is None else tuple(session.partitions.values())
 
-    def plan(self, request: FetchRequest, version: int, wanted: dict[Named, Wanted], now_ms: int) -> Plan:
-        """Return what to read for a request that names `wanted`.
+    def plan(self, request: FetchRequest, version: int, partitions: dict[Named, Wanted], now_ms: int) -> Plan:
+        """Return what to read for a request that names `partitions`.
 
         Raise FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
         """
         by_id = version >= IDS_SINCE
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._by_id.pop(request.session_id, None)
-            return Plan(wanted, by_id, None, opens=request.session_epoch == INITIAL_EPOCH)
+            return Plan(partitions, by_id, None, opens=request.session_epoch == INITIAL_EPOCH)
         session = self._by_id.get(request.session_id)
         if session is None:
             raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -130,7 +130,7 @@ class FetchSessions:
             raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        for key, new in wanted.items():
+        for key, new in partitions.items():
             known = session.partitions.setdefault(key, new)
             known.ask = new.ask
         for topic in request.forgotten_topics_data:
@@ -138,7 +138,7 @@ class FetchSessions:
                 session.partitions.pop((topic.topic_id if by_id else topic.topic, partition), None)
         if not session.partitions:
             del self._by_id[session.id]
-            return Plan(wanted, by_id, None, opens=False)
+            return Plan(partitions, by_id, None, opens=False)
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._by_id.move_to_end(session.id)

@@ -78,8 +78,8 @@ class MetricsEndpoint:
         return asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(ANSWER_S)
 
     async def _take(self) -> list[Metric]:
-        found = snapshot(self._cluster, self._activity, time.thread_time())
-        return [*found, *(metric for source in self._more for metric in source())]
+        metrics = snapshot(self._cluster, self._activity, time.thread_time())
+        return [*metrics, *(metric for source in self._more for metric in source())]
 
     def _mark(self) -> None:
         self._activity.mark(self._cluster.clock.now_ms(), self._cluster.counters, time.thread_time())
@@ -96,16 +96,16 @@ class _Families(Collector):
         self._endpoint = endpoint
 
     def collect(self) -> Iterator[GaugeMetricFamily | UnknownMetricFamily]:
-        found: dict[str, GaugeMetricFamily | UnknownMetricFamily] = {}
+        families: dict[str, GaugeMetricFamily | UnknownMetricFamily] = {}
         for metric in self._endpoint.now():
             if metric.value is None:
                 continue
             name = prometheus_name(metric)
-            if name not in found:
+            if name not in families:
                 kind = UnknownMetricFamily if metric.total else GaugeMetricFamily
-                found[name] = kind(name, f"{metric.mbean} {metric.name}", labels=list(metric.tags))
-            found[name].add_metric(list(metric.tags.values()), metric.value)
-        yield from found.values()
+                families[name] = kind(name, f"{metric.mbean} {metric.name}", labels=list(metric.tags))
+            families[name].add_metric(list(metric.tags.values()), metric.value)
+        yield from families.values()
 
 
 def prometheus_name(metric: Metric) -> str:

@@ -172,12 +172,12 @@ def _records(batch: Batch) -> tuple[list[LogRecord], bool]:
     except DecodeError:
         pass
     try:
-        found = batch.decoded(body, in_order=False)
+        records = batch.decoded(body, in_order=False)
     except DecodeError as error:
         raise _invalid(error.message) from None
     if batch.compression:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "offsets of compressed records do not count up")
-    return found, False
+    return records, False
 
 
 def _invalid(reason: str) -> Refused:

@@ -36,8 +36,8 @@ class Producer:
 
 
 def last_sequence(batch: Batch) -> int:
-    found: int = (batch.base_sequence + batch.count - 1) & MAX_SEQUENCE
-    return found
+    sequence: int = (batch.base_sequence + batch.count - 1) & MAX_SEQUENCE
+    return sequence
 
 
 class PartitionProducers:
@@ -97,9 +97,9 @@ class PartitionProducers:
         if batch.producer_epoch > known.epoch:
             expected = 0
         else:
-            wanted = (first, last_sequence(batch))
+            sequences = (first, last_sequence(batch))
             for stored_first, stored_last, base_offset in known.batches:
-                if wanted == (stored_first, stored_last):
+                if sequences == (stored_first, stored_last):
                     return base_offset
             expected = (known.last_sequence + 1) & MAX_SEQUENCE
         if first != expected and known.epoch != NO_PRODUCER_EPOCH:
@@ -166,9 +166,9 @@ class ProducerStates:
     def of(self, topic: str, partition: int, log: Log) -> PartitionProducers:
         """Return the producers of a partition as of the end of its log."""
         key = self._cluster.catalog.topics[topic].topic_id, partition
-        found = self._by_log.get(key)
-        if found is None:
-            found = self._by_log[key] = PartitionProducers(log)
+        producers = self._by_log.get(key)
+        if producers is None:
+            producers = self._by_log[key] = PartitionProducers(log)
         else:
-            found.catch_up()
-        return found
+            producers.catch_up()
+        return producers

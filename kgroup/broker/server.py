@@ -111,11 +111,13 @@ class Server:
         import_all()
         self._loop = asyncio.get_running_loop()
         listeners = self._settings or (ListenerSettings(PLAIN, PLAIN, HOST, port),)
-        opened = [self._open(each) for each in listeners]
+        opened = [self._open(listener) for listener in listeners]
         self.dispatcher.of_listeners = partial(described, opened)
-        bound = {each.settings.name: each.advertised for each in opened}
+        bound = {listener.settings.name: listener.advertised for listener in opened}
         self.dispatcher.addresses = bound
-        plain = (each for each in listeners if each.protocol == PLAIN and is_loopback(each.host))
+        plain = (
+            listener for listener in listeners if listener.protocol == PLAIN and is_loopback(listener.host)
+        )
         first = next(plain, listeners[0])
         scheme = "" if first.protocol == PLAIN else f"{first.protocol}://"
         self.cluster.announce(bound[first.name], self.metrics_at, scheme)

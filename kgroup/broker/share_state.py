@@ -136,9 +136,9 @@ class ShareState:
         settings, cluster = self._cluster.settings, self._cluster
         config = ShareStateConfig(settings.share_updates_per_snapshot, settings.share_cold_snapshot_ms)
         try:
-            found = cluster.log(SHARE_STATE_TOPIC, partition)
-            assert found is not None
-            shard = ShareShard(partition, found, config, cluster.catalog.image, cluster.complaints)
+            partition_log = cluster.log(SHARE_STATE_TOPIC, partition)
+            assert partition_log is not None
+            shard = ShareShard(partition, partition_log, config, cluster.catalog.image, cluster.complaints)
             shard.load()
         except Exception as error:
             where = f"{SHARE_STATE_TOPIC}-{partition}"

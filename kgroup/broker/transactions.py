@@ -90,7 +90,12 @@ class Transactions:
             self._grown(TRANSACTION_TOPIC, shard.partition)
 
     def admit(
-        self, transactional_id: str, producer: ProducerEpoch, wanted: Collection[TopicPartition], *, add: bool
+        self,
+        transactional_id: str,
+        producer: ProducerEpoch,
+        partitions: Collection[TopicPartition],
+        *,
+        add: bool,
     ) -> ErrorCode:
         """Return whether the producer's transaction has these partitions; `add` adds them.
 
@@ -102,16 +107,18 @@ class Transactions:
                 known is not None
                 and known.status is Status.ONGOING
                 and (known.producer_id, known.producer_epoch) == producer
-                and known.partitions.issuperset(wanted)
+                and known.partitions.issuperset(partitions)
             ):
                 return ErrorCode.NONE
             if add:
                 return self.run(
                     transactional_id,
-                    lambda c, now: c.add_partitions(transactional_id, producer, wanted, LATEST_VERSION, now),
+                    lambda c, now: c.add_partitions(
+                        transactional_id, producer, partitions, LATEST_VERSION, now
+                    ),
                 ).code
             verified = self.coordinator_of(transactional_id).verify_partitions(
-                transactional_id, producer, wanted
+                transactional_id, producer, partitions
             )
             return next((code for code in verified.values() if code), ErrorCode.NONE)
         except Refused as refused:
@@ -124,8 +131,8 @@ class Transactions:
         Refused for a missing partition; StorageError if it could not be appended.
         """
         topic, number = partition.topic, partition.partition
-        found = self._cluster.log(topic, number)
-        if found is None:
+        partition_log = self._cluster.log(topic, number)
+        if partition_log is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         now_ms = self._cluster.clock.now_ms()
         if topic == OFFSETS_TOPIC:
@@ -138,7 +145,7 @@ class Transactions:
                 raise StorageError(f"{partition} cannot be appended to")
         else:
             record: LogRecord = end_marker_record(marker.committed, marker.coordinator_epoch)
-            found.append(
+            partition_log.append(
                 [record],
                 timestamp_ms=now_ms,
                 producer_id=marker.producer_id,
@@ -198,11 +205,11 @@ class Transactions:
         )
         before, self.shards[partition] = self.shards[partition], None
         try:
-            found = self._cluster.log(TRANSACTION_TOPIC, partition)
-            assert found is not None
+            partition_log = self._cluster.log(TRANSACTION_TOPIC, partition)
+            assert partition_log is not None
             allocate = self._cluster.catalog.allocate_producer_id
             complaints = self._cluster.complaints
-            shard = TransactionShard(partition, found, config, allocate, self._write, complaints)
+            shard = TransactionShard(partition, partition_log, config, allocate, self._write, complaints)
             shard.load()
             if before is not None:
                 shard.begin(self._cluster.clock.now_ms())

@@ -104,7 +104,7 @@ class Link:
     def _connect(self, deadline: float) -> socket.socket:
         host, port = self.address
         try:
-            found = within(
+            addresses = within(
                 self._left(deadline),
                 lambda: socket.getaddrinfo(_as_asked(host), port, type=socket.SOCK_STREAM),
                 f"{self.peer}: the resolver of names",
@@ -118,10 +118,10 @@ class Link:
                 "check the address, or the advertised.listeners of the broker",
             ) from None
         failures: dict[str, None] = {}
-        for number, (family, kind, protocol, _, where) in enumerate(found):
+        for number, (family, kind, protocol, _, where) in enumerate(addresses):
             made = socket.socket(family, kind, protocol)
             try:
-                made.settimeout(self._left(deadline) / (len(found) - number))
+                made.settimeout(self._left(deadline) / (len(addresses) - number))
                 made.connect(where)
             except OSError as error:
                 made.close()

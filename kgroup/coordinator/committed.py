@@ -106,19 +106,19 @@ class CommitReader:
         return None if group_id is None else CommittedOffsets(group_id, topics)
 
     def _knows_place(self, key: bytes) -> bool:
-        found = decode_key(key) if key[:2] == _KIND else None
+        commit_key = decode_key(key) if key[:2] == _KIND else None
         # Kafka ignores bytes behind a key: then its partition is not the last of it.
-        if not isinstance(found, OffsetCommitKey) or encode_key(found) != key:
+        if not isinstance(commit_key, OffsetCommitKey) or encode_key(commit_key) != key:
             return False
-        self._start, self._group_id, self._topic = key[:-4], found.group, found.topic
+        self._start, self._group_id, self._topic = key[:-4], commit_key.group, commit_key.topic
         return True
 
     def _knows_rest(self, value: bytes) -> bool:
         if value[:2] not in _ALIKE_IN:
             return False
-        found = OffsetCommitValue.decode_prefix(value, 2, value[1])[0]
+        commit = OffsetCommitValue.decode_prefix(value, 2, value[1])[0]
         self._version, self._rest = value[:2], value[14:]
-        self._metadata, self._time = found.metadata, found.commit_timestamp
+        self._metadata, self._time = commit.metadata, commit.commit_timestamp
         # A million offsets take a third more memory without.
-        self._topic_id = self._ids.setdefault(found.topic_id, found.topic_id)
+        self._topic_id = self._ids.setdefault(commit.topic_id, commit.topic_id)
         return True

@@ -278,8 +278,8 @@ class GroupConfig(Settings):
 
     def as_text(self) -> dict[str, str]:
         """Return every setting of the broker that the release has, as Kafka writes it."""
-        found = {name: getattr(self, attribute) for name, attribute in self.names().items()}
-        return {name: written(value) for name, value in found.items() if self.kafka.has_setting(name)}
+        values = {name: getattr(self, attribute) for name, attribute in self.names().items()}
+        return {name: written(value) for name, value in values.items() if self.kafka.has_setting(name)}
 
     def of_groups(self) -> dict[str, Setting]:
         """Return the settings that the release's groups may have, by name, as this broker bounds them."""
@@ -312,10 +312,10 @@ class GroupConfig(Settings):
                 )
 
     def _check(self) -> None:
-        found = [(f.metadata["setting"], getattr(self, f.name)) for f in fields(self) if f.metadata]
-        own = {row.own: (row.name, value) for row, value in found}
-        ordered = [(own[row.most_of], (row.name, value)) for row, value in found if row.most_of]
-        ordered += [((row.name, value), own[row.least_of]) for row, value in found if row.least_of]
+        values = [(f.metadata["setting"], getattr(self, f.name)) for f in fields(self) if f.metadata]
+        own = {row.own: (row.name, value) for row, value in values}
+        ordered = [(own[row.most_of], (row.name, value)) for row, value in values if row.most_of]
+        ordered += [((row.name, value), own[row.least_of]) for row, value in values if row.least_of]
         most, size = "group.share.max.share.sessions", "group.share.max.size"
         ordered.append(((size, self.share_max_size), (most, self.share_max_sessions)))
         for (low, least), (high, value) in ordered:
@@ -334,7 +334,7 @@ def _own_rows(config: GroupConfig) -> tuple[tuple[str, Setting], ...]:
     rows: dict[str, Setting] = {f.name: f.metadata["setting"] for f in fields(config) if f.metadata}
     lows = {row.least_of: getattr(config, name) for name, row in rows.items()}
     highs = {row.most_of: getattr(config, name) for name, row in rows.items()}
-    found = []
+    own_rows = []
     for name, row in rows.items():
         value = getattr(config, name)
         if not row.own or not config.kafka.has_setting(row.own):
@@ -345,5 +345,5 @@ def _own_rows(config: GroupConfig) -> tuple[tuple[str, Setting], ...]:
             behind = "" if row.own == row.name else row.name
             low, high = lows.get(row.own, row.low), highs.get(row.own, row.high)
             own = replace(row, name=row.own, behind=behind, default=value, low=low, high=high)
-        found.append((name, own))
-    return tuple(found)
+        own_rows.append((name, own))
+    return tuple(own_rows)

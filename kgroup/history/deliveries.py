@@ -54,8 +54,8 @@ def add_deliveries(
         upto = None if at is None else cut_at(log, at).last
         events.append(in_order(reader.advance(upto)))
         story.state_coverage.append(reader.coverage)
-        for group, place, state in reader.states:
-            story.deliveries.setdefault(group, {})[place] = state
+        for group, partition, state in reader.states:
+            story.deliveries.setdefault(group, {})[partition] = state
     story.events = with_deliveries(story.events, events)
 
 

@@ -90,7 +90,7 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
     stamp, key, value = _content(chunk, position, end, magic)
     if not attributes & _CODEC:
         return [LogRecord(key, value, (), stamp, offset)]
-    found: list[LogRecord] = []
+    records: list[LogRecord] = []
     data, at = decompress(value or b"", attributes & _CODEC), 0
     while at < len(data):
         inner_offset, size, _, inner, inner_attributes = _ENTRY.unpack_from(data, at)
@@ -98,19 +98,19 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
         if inner != magic or inner_attributes & _CODEC or size + 12 < SMALLEST or inner_end > len(data):
             raise DecodeError(f"a compressed message holds no messages at its byte {at}")
         own_stamp, key, value = _content(data, at, inner_end, inner)
-        found.append(LogRecord(key, value, (), own_stamp, inner_offset))
+        records.append(LogRecord(key, value, (), own_stamp, inner_offset))
         at = inner_end
-    if not found:
+    if not records:
         return []
-    if any(a.offset >= b.offset for a, b in pairwise(found)):
+    if any(a.offset >= b.offset for a, b in pairwise(records)):
         raise DecodeError(f"the messages in the one at byte {position} are not in order")
     # The wrapper has the offset of its last message; in format 1 those inside count from the first (KIP-31,
     # "Proposed Changes"). Under log append time the wrapper's timestamp is that of all (KIP-32).
-    shift = offset - found[-1].offset if magic else 0
+    shift = offset - records[-1].offset if magic else 0
     appended = magic and attributes & _APPEND_TIME
     return [
         record._replace(offset=record.offset + shift, timestamp_ms=stamp if appended else record.timestamp_ms)
-        for record in found
+        for record in records
     ]
 
 

@@ -61,16 +61,16 @@ def raw_row(
     topic: str = OFFSETS_TOPIC,
 ) -> Row:
     """Return one record as plain values."""
-    place = _place(record, partition, topic)
+    position = _place(record, partition, topic)
     key, value = record.key or b"", record.value
     if control:
         kind = int.from_bytes(key[2:4], "big") if len(key) >= 4 else -1
         ends = {0: "abort", 1: "commit"}.get(kind, f"control type {kind}")
-        return {**place, **_typed(-1, "EndTransactionMarker"), "key": {"marker": ends}}
+        return {**position, **_typed(-1, "EndTransactionMarker"), "key": {"marker": ends}}
     number = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
     shared = topic == SHARE_STATE_TOPIC
     name = share_state_records.type_name(number) if shared else type_name(number)
-    row = {**place, **_typed(number, name), "group_id": group_of(key)}
+    row = {**position, **_typed(number, name), "group_id": group_of(key)}
     try:
         if shared:
             decoded_key = share_state_records.decode_key(key)

@@ -125,8 +125,8 @@ class Story:
     @property
     def states(self) -> Iterator[tuple[int, GroupState]]:
         """Each group of which something is left, with its partition in `__consumer_offsets`, by id."""
-        found = [(p, state) for p, fold in self.folds.items() for state in fold.states.values()]
-        return iter(sorted(found, key=lambda entry: entry[1].group_id))
+        states = [(p, state) for p, fold in self.folds.items() for state in fold.states.values()]
+        return iter(sorted(states, key=lambda entry: entry[1].group_id))
 
     @property
     def bad(self) -> list[BadRange]:
@@ -135,8 +135,8 @@ class Story:
     @property
     def shared(self) -> set[str]:
         """The groups that are or were share groups."""
-        found = {event.group for event in self.events if event.protocol == SHARE}
-        return found | {
+        groups = {event.group for event in self.events if event.protocol == SHARE}
+        return groups | {
             name
             for fold in self.folds.values()
             for name, group in fold.groups.items()
@@ -145,10 +145,10 @@ class Story:
 
     def stored(self, group: str) -> dict[TopicPartition, DeliveryState] | None:
         """Return the stored state of a share group's partitions; None if it may not have been read."""
-        found = (self.deliveries or {}).get(group, {})
-        if self.deliveries is None or not found and any(c.failure for c in self.state_coverage):
+        stored = (self.deliveries or {}).get(group, {})
+        if self.deliveries is None or not stored and any(c.failure for c in self.state_coverage):
             return None
-        return found
+        return stored
 
     def complete_from(self, group: str) -> Coverage | None:
         """Return the coverage of a group's partition, None for a group that was not seen."""

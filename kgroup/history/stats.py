@@ -105,21 +105,21 @@ class Statistics:
         return self._merged(lambda key: 0).get(0, Tally())
 
     def _merged(self, of: Callable[[tuple[str, int]], K]) -> dict[K, Tally]:
-        found: dict[K, Tally] = {}
+        tallies: dict[K, Tally] = {}
         for key, tally in self.groups.items():
-            found.setdefault(of(key), Tally()).add(tally)
-        return found
+            tallies.setdefault(of(key), Tally()).add(tally)
+        return tallies
 
 
 def scan(logs: Iterable[OffsetsLog], progress: Progress | None = None) -> Statistics:
     """Count every record of the logs. Needs memory for one key of each group, topic and partition."""
-    found = Statistics()
+    statistics = Statistics()
     for log in logs:
         counter = Counter()
         for chunk, headers in log.batches(progress):
             counter.feed(chunk, headers)
-        found.add(log.partition, counter)
-        found.bad += log.bad
+        statistics.add(log.partition, counter)
+        statistics.bad += log.bad
         if log.failure is not None:
-            found.failures[log.source] = log.failure
-    return found
+            statistics.failures[log.source] = log.failure
+    return statistics

@@ -95,7 +95,7 @@ class Codec(Generic[T]):
             value = json.loads(data.decode())
             if b"\\ud" in data or b"\\uD" in data:
                 _text(value).encode()  # half of a surrogate pair is no text that a table can hold
-            found: T = self._back(value)
+            decoded: T = self._back(value)
         except Foreign:
             raise
         except RecursionError:
@@ -104,7 +104,7 @@ class Codec(Generic[T]):
             raise Foreign("it is not UTF-8") from None
         except ValueError as error:
             raise Foreign(f"it is not JSON: {error}") from None
-        return found
+        return decoded
 
     def _of(self, declared: Plain) -> _Form:
         form = self._forms.get(declared)
@@ -243,10 +243,10 @@ class Codec(Generic[T]):
             if len(plain) != 2:
                 raise Foreign("a list of keys and one of values are wanted")
             first, second = (way(part) for way, part in zip(back_of, plain, strict=True))
-            found = dict(zip(first, second, strict=False))
-            if not len(found) == len(first) == len(second):
+            entries = dict(zip(first, second, strict=False))
+            if not len(entries) == len(first) == len(second):
                 raise Foreign("each key needs one value")
-            return found
+            return entries
 
         return _Form(frozenset({list}), to, back, f"{{{key.layout}: {value.layout}}}")
 

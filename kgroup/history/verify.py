@@ -80,15 +80,15 @@ def differences(
 def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True) -> list[str]:
     """Return what of a group cannot be compared because of the records or the broker, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
-    found = [] if hidden is None else [f"offsets: {hidden}"]
+    reasons = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE and not starts_read:
-        found.append("start offsets: they are in __share_group_state, which was not read")
+        reasons.append("start offsets: they are in __share_group_state, which was not read")
     if state is None:
-        return found
+        return reasons
     if said["state"] in REBALANCING:
-        return [f"members and state: the group is in {said['state']}", *found]
+        return [f"members and state: the group is in {said['state']}", *reasons]
     if said["members"] is None:
-        return ["members: the broker does not report them", *found]
+        return ["members: the broker does not report them", *reasons]
     # For streams groups, tasks are reported, whatever partitions these read.
     members = [m for m in said["members"] if m.get("tasks") is None]
     unreported = {
@@ -96,7 +96,7 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
         "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
     }
-    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *found]
+    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *reasons]
 
 
 def hidden_positions(said: Said) -> str | None:
@@ -230,22 +230,24 @@ def _offsets(state: GroupState, said: Said) -> Iterator[Difference]:
         for p, c in state.offsets.items()
     }
     hidden = hidden_positions(said) is not None
-    for place in sorted(committed.keys() if hidden else ours.keys() | committed.keys()):
-        mine, other = ours.get(place), committed.get(place)
+    for partition in sorted(committed.keys() if hidden else ours.keys() | committed.keys()):
+        mine, other = ours.get(partition), committed.get(partition)
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
-        yield from _unlike(f"offset of {place}", pairs, About.OFFSETS)
+        yield from _unlike(f"offset of {partition}", pairs, About.OFFSETS)
 
 
 def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[Difference]:
     """Yield start offsets that differ; a broker omits those that are not set."""
-    committed = {place: offset for place, (offset, *_) in _committed(said).items()}
-    ours = {place: start for place, start in starts.items() if start != NO_OFFSET}
-    for place in sorted(
+    committed = {partition: offset for partition, (offset, *_) in _committed(said).items()}
+    ours = {partition: start for partition, start in starts.items() if start != NO_OFFSET}
+    for partition in sorted(
         committed.keys() if hidden_positions(said) is not None else ours.keys() | committed.keys()
     ):
-        yield from _unlike(f"offset of {place}", [("", ours.get(place), committed.get(place))], About.OFFSETS)
+        yield from _unlike(
+            f"offset of {partition}", [("", ours.get(partition), committed.get(partition))], About.OFFSETS
+        )
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:

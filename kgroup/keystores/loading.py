@@ -238,8 +238,8 @@ def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
     Like Java, this trusts the key's own certificate of a key's entry.
     """
     if kind == JKS:
-        found = _java(store, data)
-        trusted = (*found.trusted, *(key.chain[0] for key in found.keys if key.chain))
+        keystore = _java(store, data)
+        trusted = (*keystore.trusted, *(key.chain[0] for key in keystore.keys if key.chain))
     else:
         from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -265,10 +265,10 @@ def identity_in(store: Store, data: bytes, kind: str) -> Identity:
         key = bundle.key.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption())
         certificates = [bundle.cert, *bundle.additional_certs]
         return Identity(key, tuple(c.certificate.public_bytes(pem.Encoding.DER) for c in certificates))
-    found = _java(store, data)
-    if not found.keys:
+    keystore = _java(store, data)
+    if not keystore.keys:
         raise _no_key(store)
-    entry = found.keys[0]
+    entry = keystore.keys[0]
     password = store.key_password if store.key_password is not None else store.password
     if password is None:
         raise ConfigError(

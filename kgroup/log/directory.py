@@ -116,7 +116,7 @@ class DataDirectory:
         os.write(self._lock, text)
         os.ftruncate(self._lock, len(text))
 
-    def _identify(self, wanted: str | None, node_id: int | None) -> tuple[str, int]:
+    def _identify(self, requested: str | None, node_id: int | None) -> tuple[str, int]:
         path = self.path / META_FILE
         if not path.exists():
             if (self.path / CATALOG).exists():
@@ -127,14 +127,14 @@ class DataDirectory:
                     f" cluster.id=…, the id being that in {CATALOG}",
                 )
             self.created = True
-            cluster_id = wanted or uuid_text(os.urandom(16))
+            cluster_id = requested or uuid_text(os.urandom(16))
             self._write_meta(cluster_id, node_id)
             return cluster_id, node_id or 0
         lines = path.read_bytes().decode("utf-8", "replace").splitlines()
         pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
         properties = {key.strip(): value.strip() for key, _, value in pairs}
         try:
-            version, found = int(properties["layout.version"]), properties["cluster.id"]
+            version, stored = int(properties["layout.version"]), properties["cluster.id"]
             number = int(properties["node.id"]) if "node.id" in properties else None
         except (KeyError, ValueError):
             raise StorageError(
@@ -152,20 +152,20 @@ class DataDirectory:
                 hint=f"open it with the kgroup that wrote it; or delete {path}: the partitions are then taken"
                 " over, without the ids and settings of their topics and the settings of groups",
             )
-        if wanted is not None and wanted != found:
+        if requested is not None and requested != stored:
             raise StorageError(
-                f"{self.path} belongs to cluster {found}, not {wanted}",
+                f"{self.path} belongs to cluster {stored}, not {requested}",
                 hint="choose another data folder, or leave the cluster id out",
             )
         if number is None and node_id is not None:
-            self._write_meta(found, node_id)
+            self._write_meta(stored, node_id)
             number = node_id
         elif node_id is not None and node_id != number:
             raise StorageError(
                 f"{self.path} belongs to broker {number}, not {node_id}",
                 hint="leave node.id out, or choose another data folder",
             )
-        return found, number or 0
+        return stored, number or 0
 
     def _write_meta(self, cluster_id: str, node_id: int | None) -> None:
         text = f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\n"

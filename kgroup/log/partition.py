@@ -127,11 +127,11 @@ class PartitionLog:
     def _note(self) -> None:
         """Record the folder's content, once all of it is on disk; raise OSError."""
         sealed = tuple(segment.listed for segment in self._segments[:-1])
-        found = Manifest(self._start, (*sealed, self._active.listed._replace(indexes=None)))
-        if found != self._noted:
+        manifest = Manifest(self._start, (*sealed, self._active.listed._replace(indexes=None)))
+        if manifest != self._noted:
             self._active.sync()
-            write_manifest(self.folder, found)
-            self._noted = found
+            write_manifest(self.folder, manifest)
+            self._noted = manifest
 
     # -- appending ---------------------------------------------------------------------------------
 

@@ -213,8 +213,8 @@ class Segment:
             return False
         if len(index) % _INDEX_ENTRY.size or len(times) % _TIME_ENTRY.size or (size and not times):
             return False
-        found = crc32c(index + times)
-        if listed is not None and listed.indexes != found:
+        checksum = crc32c(index + times)
+        if listed is not None and listed.indexes != checksum:
             return False
         positions = list(_INDEX_ENTRY.iter_unpack(index))
         timestamps = list(_TIME_ENTRY.iter_unpack(times))
@@ -233,7 +233,7 @@ class Segment:
         self._time_offsets.extend(base + offset for _, offset in timestamps)
         if timestamps:
             self.max_timestamp = self._times[-1]
-        self.indexes = found
+        self.indexes = checksum
         return True
 
     def recover(self, size: int, listed: Listed | None = None) -> Damage | None:

@@ -52,13 +52,13 @@ class Transactions:
     def aborted_in(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return aborted transactions with records from `start` to before `end`, in marker order."""
         first = bisect_left(self.aborted, start, key=lambda aborted: aborted.last_offset)
-        found = []
+        aborted = []
         for index in range(first, len(self.aborted)):
             if self.aborted[index].first_offset < end:
-                found.append(self.aborted[index])
+                aborted.append(self.aborted[index])
             if self._stable[index] >= end:
                 break  # any transaction aborted later began behind it
-        return found
+        return aborted
 
     def first_unstable_offset(self, end_offset: int) -> int:
         """Return the offset up to which every transaction has ended (the last stable offset)."""
@@ -67,7 +67,7 @@ class Transactions:
 
 def transactions_in(batches: Iterable[Batch]) -> Transactions:
     """Return the transactions of a whole log."""
-    found = Transactions()
+    transactions = Transactions()
     for batch in batches:
-        found.saw(batch)
-    return found
+        transactions.saw(batch)
+    return transactions

@@ -152,7 +152,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def _heartbeat(self) -> list[Effect]:
         """See `BeatingMember`: everything when joining or after a lost answer."""
-        reported, wanted, said = self._reported, self._subscribed, self._introduction
+        reported, subscription, said = self._reported, self._subscribed, self._introduction
         request = self._request(self.epoch)
         if not reported.full:
             request = replace(
@@ -162,13 +162,13 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
                 server_assignor=said["server_assignor"],
                 client_assignors=offer(said["client_assignors"]),
             )
-        if reported.subscribed != wanted:
+        if reported.subscribed != subscription:
             # An empty pattern cancels an earlier one.
             had_regex = reported.subscribed is not None and reported.subscribed.regex is not None
             request = replace(
                 request,
-                subscribed_topic_names=tuple(sorted(wanted.names)),
-                subscribed_topic_regex=wanted.regex or ("" if had_regex else None),
+                subscribed_topic_names=tuple(sorted(subscription.names)),
+                subscribed_topic_regex=subscription.regex or ("" if had_regex else None),
             )
         if reported.owned != self._owned:
             topics = grouped(sorted(self._owned)).items()

@@ -177,20 +177,20 @@ class Driver:
 
     def _look_up(self, names: frozenset[str] | None) -> None:
         """Fetch metadata of these topics, or of all; an unreachable broker is asked again soon."""
-        wanted = None if names is None else tuple(MetadataRequestTopic(name=n) for n in sorted(names))
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        requested = None if names is None else tuple(MetadataRequestTopic(name=n) for n in sorted(names))
+        request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
         self._looked_for = names
         try:
-            found = self._transport.request(None, request, min_version=NO_CREATION_FROM)
+            metadata = self._transport.request(None, request, min_version=NO_CREATION_FROM)
         except Unreachable:
             self._look_up_ms = self._clock_ms() + RETRY_MS
             return
-        assert isinstance(found, MetadataResponse)
+        assert isinstance(metadata, MetadataResponse)
         self._look_up_ms = self._clock_ms() + METADATA_MAX_AGE_MS
         for name in tuple(self._topics) if names is None else names:
             self._topics.pop(name, None)
-        racks = {broker.node_id: broker.rack for broker in found.brokers}
-        for topic in found.topics:
+        racks = {broker.node_id: broker.rack for broker in metadata.brokers}
+        for topic in metadata.topics:
             if topic.name is not None and not topic.error_code:
                 placed = sorted(topic.partitions, key=lambda entry: entry.partition_index)
                 replicas = tuple(

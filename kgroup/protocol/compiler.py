@@ -189,8 +189,8 @@ class WriterSource(_Source):
             self.pending.append(("B", "0"))
             return
         self.flush()
-        found, saved = self.name("t"), self.name("o")
-        self.emit(f"{found} = []; {saved} = out")
+        written, saved = self.name("t"), self.name("o")
+        self.emit(f"{written} = []; {saved} = out")
         for slot in tagged:
             default = self.constant("D", slot.default)
             self.emit(f"if {value}.{slot.name} != {default}:")
@@ -198,12 +198,12 @@ class WriterSource(_Source):
             self.emit("out = bytearray()")
             self.tagged_value(f"{value}.{slot.name}", slot.shape)
             self.flush()
-            self.emit(f"{found}.append(({slot.tag}, out))")
+            self.emit(f"{written}.append(({slot.tag}, out))")
             self.depth -= 1
         self.emit(f"out = {saved}")
-        self.emit(f"uvarint_out(out, len({found}))")
+        self.emit(f"uvarint_out(out, len({written}))")
         self.emit(
-            f"for tag, part in {found}: uvarint_out(out, tag); uvarint_out(out, len(part)); out += part"
+            f"for tag, part in {written}: uvarint_out(out, tag); uvarint_out(out, len(part)); out += part"
         )
 
     def tagged_value(self, expr: str, shape: Shape) -> None:
@@ -342,15 +342,15 @@ class ReaderSource(_Source):
             width = struct.calcsize(">" + item.code)
             self.emit(f"{local} = unpack_from('>%d{item.code}' % {size}, buf, pos); pos += {size} * {width}")
         else:
-            found = self.name("l")
-            self.emit(f"{found} = []")
+            items = self.name("l")
+            self.emit(f"{items} = []")
             self.emit(f"for _ in range({size}):")
             self.depth += 1
             one = self.value(item)
             self.flush()
-            self.emit(f"{found}.append({one})")
+            self.emit(f"{items}.append({one})")
             self.depth -= 1
-            self.emit(f"{local} = tuple({found})")
+            self.emit(f"{local} = tuple({items})")
         self.depth -= 1
 
     def tags(self, tagged: list[Slot], values: dict[str, str]) -> None:

@@ -50,8 +50,8 @@ def encode_offsets(
         for delta, (partition, commit) in enumerate(zip(partitions, commits, strict=True), count):
             if commit.expire_timestamp != NO_EXPIRY:
                 # Rare, and of another layout (version 1).
-                place = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
-                record = LogRecord(place, encode_value(value_of(commit)))
+                key_bytes = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
+                record = LogRecord(key_bytes, encode_value(value_of(commit)))
                 out.append(encode_records([record], [delta], 0, 0)[0])
                 continue
             nth = varint(delta)

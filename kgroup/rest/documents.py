@@ -15,10 +15,10 @@ class Document:
 
     def text(self, name: str) -> str:
         """Return a string that the API requires."""
-        found = self._fields().get(name)
-        if not isinstance(found, str):
+        value = self._fields().get(name)
+        if not isinstance(value, str):
             raise self._not(name, "a string")
-        return found
+        return value
 
     def text_or_none(self, name: str) -> str | None:
         """Return a string; None for null and for a missing field."""
@@ -26,15 +26,15 @@ class Document:
 
     def number(self, name: str) -> int:
         """Return an integer that the API requires."""
-        found = self._fields().get(name)
-        if not isinstance(found, int) or isinstance(found, bool):
+        value = self._fields().get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
             raise self._not(name, "an integer")
-        return found
+        return value
 
     def truth(self, name: str) -> bool | None:
         """Return a boolean; None where it is missing."""
-        found = self._fields().get(name)
-        return found if isinstance(found, bool) else None
+        value = self._fields().get(name)
+        return value if isinstance(value, bool) else None
 
     def has(self, name: str) -> bool:
         """Return whether the field exists, even if null."""
@@ -42,8 +42,8 @@ class Document:
 
     def related(self, name: str) -> str | None:
         """Return the URL of a relationship; None where there is none."""
-        found = self._fields().get(name)
-        url = found.get("related") if isinstance(found, dict) else None
+        value = self._fields().get(name)
+        url = value.get("related") if isinstance(value, dict) else None
         return url if isinstance(url, str) else None
 
     def _fields(self) -> Mapping[str, object]:

@@ -117,13 +117,13 @@ class Groups:
         members: tuple[Member, ...] | None = None
         try:
             documents = self._api.all(GROUPS, group_id, CONSUMERS)
-            members = in_order(self._member(group_id, kind, state, each, errors) for each in documents)
+            members = in_order(self._member(group_id, kind, state, member, errors) for member in documents)
         except (BrokerRefused, Unreachable) as error:
             errors.append(item_error("members", error))
         rows = self._rows(group_id, members or (), errors)
         # Every partition that a member reads has a row; former topics do not matter.
         whole = bool(
-            rows and members and state != EMPTY and all(each.assignment is not None for each in members)
+            rows and members and state != EMPTY and all(member.assignment is not None for member in members)
         )
         if rows is not None and not whole:
             message = (
@@ -209,15 +209,15 @@ class Groups:
         for member in members:
             for entry in member.assignment or ():
                 for number in entry.partitions:
-                    place = TopicPartition(entry.topic, number)
-                    row = rows.get(place) or OffsetRow(
-                        *place,
+                    partition = TopicPartition(entry.topic, number)
+                    row = rows.get(partition) or OffsetRow(
+                        *partition,
                         *(None,) * 7,
                         reason=_NOT_COMMITTED,
                         commit_known=False,
                     )
-                    rows[place] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
-        return tuple(rows[place] for place in sorted(rows))
+                    rows[partition] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
+        return tuple(rows[partition] for partition in sorted(rows))
 
     def _node(self, url: str | None) -> Node | None:
         """Return the broker of a relationship; None where REST does not report its address."""

@@ -75,10 +75,10 @@ class BrokerConfigs:
 
     def topic_layers(self, name: str, own: Mapping[str, str], node: int | None) -> list[Layer]:
         """Return every place that gives a topic setting a value, the one that decides first."""
-        found = [Layer(name, own[name], FROM_TOPIC)] if name in own else []
+        layers = [Layer(name, own[name], FROM_TOPIC)] if name in own else []
         if behind := SETTINGS[name].behind:
-            found += self.layers(OF_TOPICS[behind], node)
-        return found
+            layers += self.layers(OF_TOPICS[behind], node)
+        return layers
 
     def of_topics(self, node: int | None) -> dict[str, str]:
         """Return what broker `node` (None: all of them) gives topics that set nothing of their own."""
@@ -90,10 +90,12 @@ class BrokerConfigs:
         return self._changed(OF_THE_PROCESS, node)
 
     def _changed(self, names: Container[str], node: int | None) -> dict[str, str]:
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for entity in self._entities(node):
-            found.update((name, text) for name, text in self.dynamic.get(entity, {}).items() if name in names)
-        return found
+            settings.update(
+                (name, text) for name, text in self.dynamic.get(entity, {}).items() if name in names
+            )
+        return settings
 
     def _layers(self, name: str, default: str | None, node: int | None) -> Iterator[Layer]:
         for entity in reversed(self._entities(node)):

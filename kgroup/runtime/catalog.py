@@ -68,8 +68,8 @@ class _Table(Generic[V]):
 
     def changed(self) -> dict[str, tuple[V | None, V | None]]:
         """Return the entries before and now that differ, by name."""
-        found = {name: (before, self.entries.get(name)) for name, before in self._before.items()}
-        return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+        pairs = {name: (before, self.entries.get(name)) for name, before in self._before.items()}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def done(self, *, undo: bool = False) -> None:
         """Keep the changes, or undo them."""
@@ -86,9 +86,9 @@ class _Table(Generic[V]):
     def everything(self) -> dict[str, object]:
         return {name: self._written(entry) for name, entry in self.entries.items()}
 
-    def apply(self, found: Mapping[str, Any]) -> None:
+    def apply(self, entries: Mapping[str, Any]) -> None:
         """Apply what `changes` or `everything` wrote."""
-        for name, entry in found.items():
+        for name, entry in entries.items():
             self._set(name, None if entry is None else self._read(entry))
 
     def _set(self, name: str, entry: V | None) -> None:
@@ -186,7 +186,7 @@ class Catalog:
                 seen = {name: _seen(now) if now else None for name, (_, now) in topics.items()}
                 self.image = self.image.changed(seen)
             change: Noted = {
-                what: found for what, table in self._tables.items() if (found := table.changes())
+                what: noted for what, table in self._tables.items() if (noted := table.changes())
             }
             if change:
                 change["version"] = self.image.version
@@ -258,9 +258,9 @@ class Catalog:
     def new_topic_id(self) -> bytes:
         """Return a random id that no topic has; never one that Kafka reserves or that begins with a dash."""
         while True:
-            found = secrets.token_bytes(16)
-            if not uuid_text(found).startswith("-") and found not in self.image.by_id:
-                return found
+            topic_id = secrets.token_bytes(16)
+            if not uuid_text(topic_id).startswith("-") and topic_id not in self.image.by_id:
+                return topic_id
 
     def allocate_producer_id(self) -> int:
         """Return an id never given out before, also across restarts (a crash may skip some)."""
@@ -333,17 +333,17 @@ def _topic(noted: Noted) -> CatalogTopic:
 
 
 def _written(topic: CatalogTopic) -> Noted:
-    found: Noted = {
+    noted: Noted = {
         "name": topic.name,
         "topic_id": uuid_text(topic.topic_id),
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,
     }
     if topic.config:
-        found["config"] = dict(topic.config)
+        noted["config"] = dict(topic.config)
     if topic.placements:
-        found["placements"] = {p: asdict(each) for p, each in topic.placements.items()}
-    return found
+        noted["placements"] = {p: asdict(each) for p, each in topic.placements.items()}
+    return noted
 
 
 def _features(noted: Noted) -> Features:

@@ -338,12 +338,12 @@ class Cluster:
         self.shards[partition] = None
         started_ms = self.clock.now_ms()
         try:
-            found = self.log(OFFSETS_TOPIC, partition)
-            assert found is not None
+            partition_log = self.log(OFFSETS_TOPIC, partition)
+            assert partition_log is not None
             self._reloads += 1
             seed = self._seed + self._reloads
             telemetry = Telemetry(self.counters, self.complaints)
-            shard = Shard(partition, found, self.group_config, seed, self.catalog.image, telemetry)
+            shard = Shard(partition, partition_log, self.group_config, seed, self.catalog.image, telemetry)
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings, started_ms)
@@ -388,15 +388,15 @@ class Cluster:
         for topic in self.catalog.topics.values():
             self._place(topic)
         known = self.catalog.topics.get(OFFSETS_TOPIC)
-        wanted = offsets_partitions or self.settings.offsets_partitions
+        count = offsets_partitions or self.settings.offsets_partitions
         asked = offsets_partitions is not None or "offsets.topic.num.partitions" in config
         if known is None:
             topic_id = self.catalog.new_topic_id()
             factor = min(self.settings.offsets_replication_factor, self.brokers)
-            self.catalog.add(CatalogTopic(OFFSETS_TOPIC, topic_id, wanted, factor, OFFSETS_CONFIG))
-        elif asked and known.partitions != wanted:
+            self.catalog.add(CatalogTopic(OFFSETS_TOPIC, topic_id, count, factor, OFFSETS_CONFIG))
+        elif asked and known.partitions != count:
             raise ConfigError(
-                f"{self.folder} has {known.partitions} offsets partitions, not {wanted}",
+                f"{self.folder} has {known.partitions} offsets partitions, not {count}",
                 "the number is fixed once groups are stored; leave the option out or take another folder",
             )
         partitions = self.catalog.topics[OFFSETS_TOPIC].partitions

@@ -37,11 +37,11 @@ class SettingsInForce:
         if node is None:
             node = self.only_node
         of_topic = self._of_topics.setdefault(name, {})
-        found = of_topic.get(node)
-        if found is None:
+        settings = of_topic.get(node)
+        if settings is None:
             own = self.own_of(self._catalog.topics[name])
-            found = of_topic[node] = TopicSettings.of(own, self._configs.of_topics(node))
-        return found
+            settings = of_topic[node] = TopicSettings.of(own, self._configs.of_topics(node))
+        return settings
 
     def of_group(self, group_id: str) -> GroupConfig:
         """Return what is in force for a group, which need not exist."""
@@ -49,10 +49,10 @@ class SettingsInForce:
         if own is None:
             self._of_groups.pop(group_id, None)
             return self._groups
-        found = self._of_groups.get(group_id)
-        if found is None or found[0] is not own:
-            found = self._of_groups[group_id] = own, self._groups.of_group(own)
-        return found[1]
+        settings = self._of_groups.get(group_id)
+        if settings is None or settings[0] is not own:
+            settings = self._of_groups[group_id] = own, self._groups.of_group(own)
+        return settings[1]
 
     def own_of(self, topic: CatalogTopic) -> Mapping[str, str]:
         """Return what a topic sets of its own; topics of state start with smaller segments than others."""

@@ -174,8 +174,8 @@ class Shard:
                 tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
                 if ticket is not None:
                     tickets[ticket] = None
-                found = [(t, asked) for t in tickets if (asked := self._waiting.pop(t, None)) is not None]
-                return [Reply(t, refusal(asked.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, asked in found]
+                waiting = [(t, asked) for t in tickets if (asked := self._waiting.pop(t, None)) is not None]
+                return [Reply(t, refusal(asked.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, asked in waiting]
             try:
                 self._append(outcome, encoded, now_ms)
             except StorageError as error:

@@ -36,18 +36,22 @@ def key_of(each: Field[object]) -> str:
     return each.name.removesuffix("_ms")
 
 
-def read_fields(made: type[T], found: object, where: str) -> T:
+def read_fields(made: type[T], options: object, where: str) -> T:
     """Return a dataclass from a mapping; ConfigError, prefixed with `where`, says what is wrong."""
-    if not isinstance(found, Mapping):
-        raise ConfigError(f"{where}: {found!r} has no options", "options are written {key: value}")
-    known = {key_of(each): each for each in fields(made)}  # type: ignore[arg-type]
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"{where}: {options!r} has no options", "options are written {key: value}")
+    known = {key_of(declared): declared for declared in fields(made)}  # type: ignore[arg-type]
     values = {}
-    for key, value in found.items():
+    for key, value in options.items():
         if key not in known:
             raise ConfigError(f"{where}: the key {key!r} is unknown", "one of " + ", ".join(sorted(known)))
         values[known[key].name] = read(known[key].metadata["form"], value, f"{where}: {key}")
-    for key, each in known.items():
-        if each.name not in values and each.default is MISSING and each.default_factory is MISSING:
+    for key, declared in known.items():
+        if (
+            declared.name not in values
+            and declared.default is MISSING
+            and declared.default_factory is MISSING
+        ):
             raise ConfigError(f"{where}: {key} is missing", f"it needs {key}")
     return made(**values)
 
@@ -106,7 +110,7 @@ def _mapping(value: object) -> Mapping[object, object]:
 def _partitions(value: object) -> tuple[TopicPartition, ...]:
     if value == "-":
         return ()
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for part in str(value).split():
         match = _PLACE.fullmatch(part)
         if match is None:
@@ -118,18 +122,18 @@ def _partitions(value: object) -> tuple[TopicPartition, ...]:
                 raise ConfigError(
                     f"{span!r} is no range of partitions", f"such as 0-3, below {MAX_PARTITIONS}"
                 )
-            found += (TopicPartition(match[1], number) for number in numbers)
-    return tuple(sorted(found))
+            partitions += (TopicPartition(match[1], number) for number in numbers)
+    return tuple(sorted(partitions))
 
 
 def _offsets(value: object) -> Mapping[TopicPartition, int]:
-    found = {}
+    offsets = {}
     for key, offset in _mapping(value).items():
         places = _partitions(key)
         if len(places) != 1:
             raise ConfigError(f"{key!r} is not one partition", 'write "orders:0": 12')
-        found[places[0]] = _number(offset)
-    return found
+        offsets[places[0]] = _number(offset)
+    return offsets
 
 
 def _shares(value: object) -> Shares:

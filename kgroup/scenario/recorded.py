@@ -230,8 +230,8 @@ def scenario_in(text: str, where: str) -> Recorded:
     if not isinstance(by_name, Mapping):
         raise ConfigError(f"{where} names no members", "members: {orders-0: {client_id: orders}}, or {}")
     members = {
-        read(TEXT, name, f"{where}: members"): read_fields(Member, found or {}, f"{where}: member {name}")
-        for name, found in by_name.items()
+        read(TEXT, name, f"{where}: members"): read_fields(Member, options or {}, f"{where}: member {name}")
+        for name, options in by_name.items()
     }
     entries = document.get("steps")
     if not isinstance(entries, list) or not entries:
@@ -245,13 +245,13 @@ def _steps(entries: list[object], members: Members, where: str) -> Iterator[Step
         here = f"{where}: step {number}"
         if not isinstance(entry, Mapping) or len(entry) != 1:
             raise ConfigError(f"{here}: {entry!r} is not a step", "a step is a verb with its options")
-        ((verb, found),) = entry.items()
+        ((verb, options),) = entry.items()
         if verb == WAIT:
-            now_ms += read(DURATION, found, f"{here}: wait")
+            now_ms += read(DURATION, options, f"{here}: wait")
             continue
         if verb not in VERBS:
             raise ConfigError(f"{here}: {verb!r} is unknown", "one of " + ", ".join((*VERBS, WAIT)))
-        step = read_fields(VERBS[verb], found or {}, f"{here}: {verb}")
+        step = read_fields(VERBS[verb], options or {}, f"{here}: {verb}")
         for name in _named(step):
             if name not in members:
                 raise ConfigError(

@@ -351,7 +351,8 @@ class Recorder:
         for _, member in members.returned:
             self._start(member)
         # In the order of the record, but the leader first: it joins an empty group.
-        leader, order = step.after.leader, {each: place for place, each in enumerate(step.after.members)}
+        leader = step.after.leader
+        order = {member_id: index for index, member_id in enumerate(step.after.members)}
         for member in sorted(members.joined, key=lambda m: (m.member_id != leader, order[m.member_id])):
             self._start(member)
 
@@ -400,8 +401,8 @@ class Recorder:
         )
 
     def _size(self, places: Iterable[TopicPartition]) -> None:
-        for place in places:
-            self._sizes[place.topic] = max(self._sizes.get(place.topic, 0), place.partition + 1)
+        for partition in places:
+            self._sizes[partition.topic] = max(self._sizes.get(partition.topic, 0), partition.partition + 1)
 
     def _commit(self, offsets: Mapping[TopicPartition, int], commits: int) -> None:
         """Write commits; those separated only by records without effect are one step."""

@@ -69,14 +69,14 @@ class PrincipalMapping:
 
     def __init__(self, text: str = DEFAULT_RULES) -> None:
         text = text.strip() or DEFAULT_RULES
-        found, pos = [], 0
+        rules, pos = [], 0
         while pos < len(text):
             match = _RULE.match(text, pos)
             if match is None or match.end() == pos:
                 raise ValueError(f"{text[pos:]!r} is neither DEFAULT nor RULE:pattern/replacement/[L|U]")
             pos = match.end()
             if match["default"]:
-                found.append(Rule())
+                rules.append(Rule())
             elif match["pattern"] is not None:
                 import re2
 
@@ -88,8 +88,8 @@ class PrincipalMapping:
                     said = error.args[0] if error.args else error
                     why = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
                     raise ValueError(f"{match['pattern']!r} is no pattern: {why}") from None
-                found.append(Rule(pattern, match["replacement"], match["case"]))
-        self.rules = tuple(found)
+                rules.append(Rule(pattern, match["replacement"], match["case"]))
+        self.rules = tuple(rules)
 
     def name_of(self, distinguished_name: str) -> str | None:
         """Return the principal's name, or None if no rule applies: the connection is then refused."""

@@ -80,19 +80,19 @@ class SharePartition:
         self._store = store
         # Records between the batches may never have been seen.
         flight, gap, following = self.flight, None, self.flight.start
-        for each in stored.batches:
-            if not flight.start <= each.first_offset <= each.last_offset:
+        for batch in stored.batches:
+            if not flight.start <= batch.first_offset <= batch.last_offset:
                 raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "Failed to initialize the share partition")
-            if gap is None and each.first_offset > following:
+            if gap is None and batch.first_offset > following:
                 gap = following
-            following = each.last_offset + 1
-            fate = Fate(Delivery(each.delivery_state), each.delivery_count, NO_MEMBER)
-            flight.put(Batch(each.first_offset, each.last_offset, fate))
+            following = batch.last_offset + 1
+            fate = Fate(Delivery(batch.delivery_state), batch.delivery_count, NO_MEMBER)
+            flight.put(Batch(batch.first_offset, batch.last_offset, fate))
             if fate.state in DONE:
-                flight.complete += each.last_offset - each.first_offset + 1
+                flight.complete += batch.last_offset - batch.first_offset + 1
             elif fate.state is Delivery.ARCHIVING:
                 cause = TOO_OFTEN if fate.count >= self.terms.most_deliveries else REJECTED
-                self.dead.append(DeadLetters(each.first_offset, each.last_offset, fate.count, cause, fate))
+                self.dead.append(DeadLetters(batch.first_offset, batch.last_offset, fate.count, cause, fate))
         if not flight.batches:
             return
         flight.look_back = True

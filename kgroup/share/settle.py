@@ -56,16 +56,16 @@ class Settling:
 
     def state_batches(self) -> tuple[StateBatch, ...]:
         """Return what is to be stored; equal neighbours are merged."""
-        found: list[tuple[int, int, Delivery, int]] = []
+        state_batches: list[tuple[int, int, Delivery, int]] = []
         for each in self.settled:
             alike = (each.fate.state, each.fate.count)
-            if found and found[-1][1] == each.first - 1 and found[-1][2:] == alike:
-                found[-1] = (found[-1][0], each.last, *alike)
+            if state_batches and state_batches[-1][1] == each.first - 1 and state_batches[-1][2:] == alike:
+                state_batches[-1] = (state_batches[-1][0], each.last, *alike)
             else:
-                found.append((each.first, each.last, *alike))
+                state_batches.append((each.first, each.last, *alike))
         return tuple(
             StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
-            for first, last, state, count in found
+            for first, last, state, count in state_batches
         )
 
     def stored(self) -> None:
@@ -86,22 +86,26 @@ class Settling:
         """Acknowledge a member's batch; Refused leaves what came before it to `undo`."""
         if batch.last_offset < self.flight.start:
             return
-        for found in self._named(batch):
-            if found.last < self.flight.start:
+        for in_flight in self._named(batch):
+            if in_flight.last < self.flight.start:
                 continue
-            if found.whole is not None:
-                if found.whole.member == NO_MEMBER:
+            if in_flight.whole is not None:
+                if in_flight.whole.member == NO_MEMBER:
                     raise _invalid_state(
                         "The batch cannot be acknowledged. The batch is not in the acquired state."
                     )
-                if found.whole.member != member:
+                if in_flight.whole.member != member:
                     raise _invalid_state("Member is not the owner of batch record")
-            inside = found.first >= batch.first_offset and found.last <= batch.last_offset
-            split = len(batch.acknowledge_types) > 1 or self.flight.starts_within(found.first, found.last)
-            if found.whole is not None and inside and not split:
-                self._acknowledge(found.whole, found.first, found.last, batch.acknowledge_types[0])
+            inside = in_flight.first >= batch.first_offset and in_flight.last <= batch.last_offset
+            split = len(batch.acknowledge_types) > 1 or self.flight.starts_within(
+                in_flight.first, in_flight.last
+            )
+            if in_flight.whole is not None and inside and not split:
+                self._acknowledge(
+                    in_flight.whole, in_flight.first, in_flight.last, batch.acknowledge_types[0]
+                )
             else:
-                self._each(member, found, batch)
+                self._each(member, in_flight, batch)
 
     def _named(self, batch: AcknowledgementBatch) -> list[Batch]:
         """Return the batches in flight that have the records; Refused unless they have all of them."""
@@ -113,24 +117,24 @@ class Settling:
             raise _invalid_state(
                 "Batch record not found. The request batch offsets are not found in the cache."
             )
-        found = self.flight.between(low.first, last)
+        batches = self.flight.between(low.first, last)
         for bound, which in ((first, "first"), (last, "last")):
-            if found[-1].last < bound:
+            if batches[-1].last < bound:
                 raise Refused(
                     ErrorCode.INVALID_REQUEST,
                     f"Batch record not found. The {which} offset in request is past acquired records.",
                 )
-        return found
+        return batches
 
-    def _each(self, member: str, found: Batch, batch: AcknowledgementBatch) -> None:
-        if found.whole is not None and found.whole.state is not Delivery.ACQUIRED:
+    def _each(self, member: str, in_flight: Batch, batch: AcknowledgementBatch) -> None:
+        if in_flight.whole is not None and in_flight.whole.state is not Delivery.ACQUIRED:
             raise _invalid_state(
                 "The batch cannot be acknowledged. The subset batch is not in the acquired state."
             )
-        self.flight.split(found)
+        self.flight.split(in_flight)
         types = batch.acknowledge_types
         first = max(batch.first_offset, self.flight.start)
-        for offset, fate in found.fates(first, batch.last_offset):
+        for offset, fate in in_flight.fates(first, batch.last_offset):
             if fate.state is not Delivery.ACQUIRED:
                 raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
             if fate.member != member:

@@ -44,18 +44,18 @@ def list_transactions(
             pattern = compile_regex(request.transactional_id_pattern)
         except Refused:
             raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
-    found = [
+    matching = [
         listed.TransactionState(
-            transactional_id=each.transactional_id,
-            producer_id=each.producer_id,
-            transaction_state=each.status.title,
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer_id,
+            transaction_state=transaction.status.title,
         )
-        for each in known
-        if (not states or each.status.title in states)
-        and (not producers or each.producer_id in producers)
-        and (request.duration_filter < 0 or now_ms - each.started_ms > request.duration_filter)
-        and (pattern is None or pattern.fullmatch(each.transactional_id))
+        for transaction in known
+        if (not states or transaction.status.title in states)
+        and (not producers or transaction.producer_id in producers)
+        and (request.duration_filter < 0 or now_ms - transaction.started_ms > request.duration_filter)
+        and (pattern is None or pattern.fullmatch(transaction.transactional_id))
     ]
     return listed.ListTransactionsResponse(
-        unknown_state_filters=tuple(sorted(states - TITLES)), transaction_states=tuple(found)
+        unknown_state_filters=tuple(sorted(states - TITLES)), transaction_states=tuple(matching)
     )

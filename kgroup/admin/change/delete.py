@@ -29,7 +29,7 @@ from kgroup.security.rights import DELETE, on_group
 def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
     """Return the effect of deleting these groups: what they have not read, and what no undo restores."""
     described = groups_only(cluster, group_ids)
-    items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
+    items = {group_id: _planned(group_id, described_group) for group_id, described_group in described.items()}
     going = [name for name in described if items[name].planned]
     now = look_before(cluster, going) if going else {}
     unread = unread_offsets(cluster, now)
@@ -54,19 +54,19 @@ def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset,
     return replace(item, effect=effect, unread=unread)
 
 
-def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
-    if isinstance(found, KgroupError):
-        return _failed(group_id, found)
+def _planned(group_id: str, group: GroupDescription | KgroupError) -> GroupResult:
+    if isinstance(group, KgroupError):
+        return _failed(group_id, group)
     code = ErrorCode.NON_EMPTY_GROUP.name
-    if found.members:
+    if group.members:
         return GroupResult(
             group_id,
             ChangeStatus.FAILED,
             code,
-            f"has {count_of(len(found.members), 'member')}: would be refused",
+            f"has {count_of(len(group.members), 'member')}: would be refused",
         )
-    if found.state not in (EMPTY, DEAD):
-        return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")
+    if group.state not in (EMPTY, DEAD):
+        return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {group.state}: would be refused")
     return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
 
 
@@ -108,8 +108,8 @@ def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | 
         for name, group in now.items()
         if group.error and group.type == SHARE
     }
-    wanted = [name for name in described if name not in kept]
-    if not wanted:
+    present = [name for name in described if name not in kept]
+    if not present:
         return Deletion(tuple(kept.values()))
     # The offsets of each group, or why they are unknown.
     before = {
@@ -119,14 +119,14 @@ def delete_groups(cluster: ClusterView, group_ids: Iterable[str], reason: str | 
             [p.topic, p.partition, at.offset, at.leader_epoch, at.metadata]
             for p, at in sorted(now[name].committed.items())
         ]
-        for name in wanted
+        for name in present
     }
-    share = [name for name in wanted if now[name].type == SHARE]
+    share = [name for name in present if now[name].type == SHARE]
     done = {name: now[name].done_beyond for name in share}
-    plan = {"groups": wanted, "share": share, "done_beyond": done, "reason": reason}
-    named = [{"group_id": group_id} for group_id in wanted]
+    plan = {"groups": present, "share": share, "done_beyond": done, "reason": reason}
+    named = [{"group_id": group_id} for group_id in present]
     with cluster.change("delete", plan, {"offsets": before}, named) as entry:
-        items = execute(cluster, wanted)
+        items = execute(cluster, present)
         entry.results += map(asdict, items)
     return Deletion((*items, *kept.values()), entry.id)
 

@@ -125,13 +125,13 @@ def _change(
 
     Share groups lose whole topics, so their deletions come before the offsets set in them.
     """
-    wanted = [item for item in items if item.planned]
+    planned = [item for item in items if item.planned]
     to_store = {
         item.tp: OffsetAndMetadata(item.after.offset, item.after.leader_epoch, item.after.metadata)
-        for item in wanted
+        for item in planned
         if item.after is not None
     }
-    to_forget = [item.tp for item in wanted if item.after is None]
+    to_forget = [item.tp for item in planned if item.after is None]
     steps: list[Callable[[], tuple[Codes, KgroupError | None]]] = []
     if to_store:
         steps.append(partial(store, cluster, group_id, to_store, share=share))

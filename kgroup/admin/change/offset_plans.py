@@ -195,39 +195,39 @@ def look_before(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()
 ) -> dict[str, GroupNow]:
     """Return what `look` does, and of groups without members whether a reader commits from outside."""
-    found = look(cluster, group_ids, share)
+    groups = look(cluster, group_ids, share)
     asked = [
         name
-        for name, group in found.items()
+        for name, group in groups.items()
         if group.state in _INACTIVE and group.type != SHARE and (group.committed or group.unseen)
     ]
     for name, seen in outside_commits(cluster, asked).items():
         if isinstance(seen, KgroupError):
             seen = f"whether a reader commits from outside the membership is not known: {seen.message}"
-        found[name] = replace(found[name], outside=seen)
-    return found
+        groups[name] = replace(groups[name], outside=seen)
+    return groups
 
 
 def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
     """Return each group as it is now; absent ones count as share groups if they are in `share`."""
-    wanted = list(dict.fromkeys(group_ids))
-    described = groups_only(cluster, wanted)
+    names = list(dict.fromkeys(group_ids))
+    described = groups_only(cluster, names)
     shares = {
         name
         for name, group in described.items()
         if (is_absent(group) and name in share)
         or (isinstance(group, GroupDescription) and group.type == SHARE)
     }
-    offsets, reports = stored_offsets(cluster, wanted, shares)
-    shared = {name: each for name, each in reports.items() if isinstance(each, ShareOffsets)}
+    offsets, reports = stored_offsets(cluster, names, shares)
+    shared = {name: report for name, report in reports.items() if isinstance(report, ShareOffsets)}
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
-    unsure = any(each.without_start for each in shared.values())
+    unsure = any(report.without_start for report in shared.values())
     stores = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
     # The first reason why some of a group's start offsets may not have been reported.
-    unread = {name: next(iter(unread_starts(name, each, stores)), None) for name, each in shared.items()}
-    found = {}
-    for group_id in wanted:
+    unread = {name: next(iter(unread_starts(name, report, stores)), None) for name, report in shared.items()}
+    groups = {}
+    for group_id in names:
         unseen = unread.get(group_id) if complete else unseen_offsets(group_id)
         group, stored = described[group_id], offsets.get(group_id, {})
         error = group if isinstance(group, KgroupError) and not is_absent(group) else None
@@ -239,10 +239,10 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             kind = SHARE if group_id in shares else None
-            found[group_id] = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
+            groups[group_id] = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
         else:
             none = None if known else group.no_offsets
-            found[group_id] = GroupNow(
+            groups[group_id] = GroupNow(
                 group_id,
                 group.type,
                 group.state,
@@ -255,20 +255,20 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
                 share=shared.get(group_id),
                 done_beyond=done.get(group_id),
             )
-    return found
+    return groups
 
 
 def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
     """Return at most how many records beyond each group's start offsets are done; log ends are read last."""
-    places = {place for found in shared.values() for place in found.starts}
-    ends = list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
+    partitions = {partition for report in shared.values() for partition in report.starts}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST)) if partitions else {}
     done: dict[str, int | None] = {}
-    for name, found in shared.items():
+    for name, report in shared.items():
         counts = [
-            end.offset - at.offset - found.lags[place]
-            if isinstance(end := ends[place], ListedOffset) and place in found.lags
+            end.offset - at.offset - report.lags[partition]
+            if isinstance(end := ends[partition], ListedOffset) and partition in report.lags
             else None
-            for place, at in found.starts.items()
+            for partition, at in report.starts.items()
         ]
         known = [count for count in counts if count is not None]
         done[name] = sum(known) if len(known) == len(counts) else None
@@ -320,8 +320,10 @@ def make_plan(
     """Return the plan that turns the offsets of `now` into the drafts; `hints` as `hints_for_absent`."""
     items = [
         _item(now[group_id], partition, draft, purpose)
-        for group_id, wanted in drafts.items()
-        for partition, draft in sorted(_whole_topics(now[group_id], wanted).items(), key=lambda pair: pair[0])
+        for group_id, of_group in drafts.items()
+        for partition, draft in sorted(
+            _whole_topics(now[group_id], of_group).items(), key=lambda pair: pair[0]
+        )
     ]
     created_ms = time.time_ns() // 1_000_000
     content = json.dumps(
@@ -384,13 +386,13 @@ def hints_for_absent(
 
 
 def imported(
-    cluster: ClusterView, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    cluster: ClusterView, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 ) -> dict[str, dict[TopicPartition, Draft]]:
     """Return offsets as drafts; topics or partitions that are absent or hidden cannot be set.
 
     A partition without a leader exists, and its group's coordinator accepts an offset for it.
     """
-    topics = cluster.topics({p.topic for rows in wanted.values() for p in rows})
+    topics = cluster.topics({p.topic for rows in offsets.values() for p in rows})
 
     def draft(partition: TopicPartition, at: CommittedOffset) -> Draft:
         leader = leader_of(partition, topics)
@@ -398,7 +400,7 @@ def imported(
             return Draft(None, leader.detail or leader.message, leader.name)
         return Draft(at)
 
-    return {name: {p: draft(p, at) for p, at in rows.items()} for name, rows in wanted.items()}
+    return {name: {p: draft(p, at) for p, at in rows.items()} for name, rows in offsets.items()}
 
 
 def plan_document(plan: OffsetsPlan) -> Document:
@@ -467,17 +469,19 @@ def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
         return drafts
     unread = group.share.failed.keys() if group.share is not None else ()
     changed = {p for p, draft in drafts.items() if not draft.error_code}
-    kept = grouped((place.topic, place) for place in sorted({*group.committed, *unread} - changed))
+    kept = grouped(
+        (partition.topic, partition) for partition in sorted({*group.committed, *unread} - changed)
+    )
     checked = dict(drafts)
-    for place in changed:
-        if place.topic not in kept:
+    for partition in changed:
+        if partition.topic not in kept:
             continue
-        others = first_of(kept[place.topic], 3)
+        others = first_of(kept[partition.topic], 3)
         would = f"Kafka deletes start offsets by whole topics, and would delete {others} too"
-        if drafts[place].after is None:
-            checked[place] = Draft(None, would, SAFETY_REFUSED)
-        elif place not in group.committed:
-            checked[place] = replace(drafts[place], effect=f"cannot be undone: {would}", lasting=True)
+        if drafts[partition].after is None:
+            checked[partition] = Draft(None, would, SAFETY_REFUSED)
+        elif partition not in group.committed:
+            checked[partition] = replace(drafts[partition], effect=f"cannot be undone: {would}", lasting=True)
     return checked
 
 

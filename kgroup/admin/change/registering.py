@@ -87,14 +87,14 @@ class RegistrationPlan:
         return tuple(row.instance_id for row in self.registrants if row.is_missing)
 
 
-def plan_registration(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
+def plan_registration(cluster: ClusterView, group_id: str, requested: Registering) -> RegistrationPlan:
     """Return the effect of the change, which the broker has validated; the group need not exist.
 
     Raise ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type;
     BrokerRefused with UNSUPPORTED_VERSION for a broker without registered ids, and as `groups_only` and the
     broker refuse.
     """
-    for instance_id in wanted.instance_ids:
+    for instance_id in requested.instance_ids:
         if "," in instance_id:
             raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
     # Refuse a broker without registered ids: one that rejects a value that is always valid.
@@ -113,18 +113,20 @@ def plan_registration(cluster: ClusterView, group_id: str, wanted: Registering) 
     settings = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
     if isinstance(settings, KgroupError):
         raise settings
-    found = groups_only(cluster, [group_id])[group_id]
-    group = None if is_absent(found) else found
+    described = groups_only(cluster, [group_id])[group_id]
+    group = None if is_absent(described) else described
     if isinstance(group, KgroupError):
         raise group
     if group is not None and group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(
             f"{group_id} is a {group.type} group: classic and consumer groups alone have registered ids"
         )
-    changes = _changes(wanted, settings)
+    changes = _changes(requested, settings)
     if changes:
         alter_group(cluster, group_id, changes, validate_only=True)
-    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, settings, group), changes, settings)
+    return RegistrationPlan(
+        group_id, requested, group, _registrants(requested, settings, group), changes, settings
+    )
 
 
 def execute_registration(cluster: ClusterView, made: RegistrationPlan, reason: str | None = None) -> str:
@@ -137,36 +139,36 @@ def execute_registration(cluster: ClusterView, made: RegistrationPlan, reason: s
     return change_settings(cluster, change)
 
 
-def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
+def _changes(requested: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
     """Return the settings to change, without those that already have the value."""
     known = registered_in(before)
     changes: dict[str, Wanted] = {}
-    if wanted.all:
+    if requested.all:
         return {name: None for name in (REGISTERED, WAIT) if name in before}
-    if wanted.remove:
+    if requested.remove:
         # Compare as written: a list set by hand may have blanks around its commas.
         written = before.get(REGISTERED, "").split(",")
-        gone = tuple(dict.fromkeys(part for part in written if part.strip() in wanted.instance_ids))
+        gone = tuple(dict.fromkeys(part for part in written if part.strip() in requested.instance_ids))
         return {REGISTERED: Items(gone, added=False)} if gone else {}
-    new = tuple(name for name in wanted.instance_ids if name not in known)
+    new = tuple(name for name in requested.instance_ids if name not in known)
     if new:
         changes[REGISTERED] = Items(new, added=True)
-    for name, value in ((WAIT, wanted.wait_ms), (TARGET_SIZE, wanted.target_size)):
+    for name, value in ((WAIT, requested.wait_ms), (TARGET_SIZE, requested.target_size)):
         if value is not None and before.get(name) != str(value):
             changes[name] = str(value)
     return changes
 
 
 def _registrants(
-    wanted: Registering, before: Mapping[str, str], group: GroupDescription | None
+    requested: Registering, before: Mapping[str, str], group: GroupDescription | None
 ) -> tuple[Registrant, ...]:
     """Return every id that is registered, would be, or was asked for."""
     known = registered_in(before)
     members = {m.instance_id: m for m in group.known_members if m.instance_id} if group else {}
-    leaving = known if wanted.all else wanted.instance_ids if wanted.remove else ()
+    leaving = known if requested.all else requested.instance_ids if requested.remove else ()
     heirs = len(group.known_members) - sum(name in members for name in leaving) if group else 0
-    found = []
-    for name in dict.fromkeys((*known, *wanted.instance_ids)):
+    registrants = []
+    for name in dict.fromkeys((*known, *requested.instance_ids)):
         member = members.get(name)
         result = ChangeStatus.PLANNED
         if name not in leaving:
@@ -178,5 +180,5 @@ def _registrants(
         else:
             result, effect = ChangeStatus.NOT_FOUND, "not registered: no-op"
         member_id = member.member_id if member else None
-        found.append(Registrant(name, name not in leaving, member_id, result, effect))
-    return tuple(found)
+        registrants.append(Registrant(name, name not in leaving, member_id, result, effect))
+    return tuple(registrants)

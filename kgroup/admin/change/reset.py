@@ -79,27 +79,27 @@ def plan_reset(
     """
     if spec.kind == TO_TIME and spec.number < 0:
         raise ConfigError("the time to reset to is before 1970", "--to-earliest moves to the first record")
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
-    now = look_before(cluster, [*wanted, *models], share)
+    now = look_before(cluster, [*names, *models], share)
     for model in (now[name] for name in models):
         if model.error is not None:
             raise model.error
         if model.state == ABSENT and not model.committed:
             raise not_found(model.group_id)
-    hints = {} if create else hints_for_absent(cluster, now, wanted)
+    hints = {} if create else hints_for_absent(cluster, now, names)
     whole = [topic for topic, numbers in scope.topics.items() if numbers is None]
     known = cluster.topics(whole)
-    found = {TopicPartition(topic, n) for topic, numbers in scope.topics.items() for n in numbers or ()}
+    in_scope = {TopicPartition(topic, n) for topic, numbers in scope.topics.items() for n in numbers or ()}
     for topic in whole:
         described = known[topic]
         if not isinstance(described, TopicDescription):
             raise described
-        found |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
-    named = frozenset(found)
+        in_scope |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
+    named = frozenset(in_scope)
     chosen = {
         group: frozenset() if group in hints else _chosen(now[group], spec, scope, named, now)
-        for group in wanted
+        for group in names
     }
     log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})
     drafts: dict[str, dict[TopicPartition, Draft]] = {group: {} for group in chosen}
@@ -168,9 +168,9 @@ def _target(
     if spec.kind == FROM_FILE:
         return log.within(partition, spec.rows[group.group_id][partition])
     if spec.kind == TO_TIME:
-        found = log.at(partition, spec.number)
-        if found >= 0:
-            return Draft(CommittedOffset(found))
+        offset = log.at(partition, spec.number)
+        if offset >= 0:
+            return Draft(CommittedOffset(offset))
         return Draft(CommittedOffset(log.at(partition, LATEST)), "no record is that new: the end of the log")
     stored = (now[spec.group] if spec.kind == TO_GROUP else group).committed.get(partition)
     if stored is not None and spec.kind == TO_CURRENT:

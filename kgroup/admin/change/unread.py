@@ -20,28 +20,28 @@ _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 def unread_offsets(cluster: ClusterView, now: Mapping[str, GroupNow]) -> Unread:
     """Return the lag of every committed offset, by group."""
-    places = {place for group in now.values() for place in group.committed}
-    ends = list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
+    partitions = {partition for group in now.values() for partition in group.committed}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST)) if partitions else {}
     return {
-        name: tuple(_unread(group, place, ends[place]) for place in sorted(group.committed))
+        name: tuple(_unread(group, partition, ends[partition]) for partition in sorted(group.committed))
         for name, group in now.items()
     }
 
 
-def _unread(group: GroupNow, place: TopicPartition, end: ListedOffset | KgroupError) -> UnreadOffset:
-    at = group.committed[place].offset
+def _unread(group: GroupNow, partition: TopicPartition, end: ListedOffset | KgroupError) -> UnreadOffset:
+    at = group.committed[partition].offset
     lag: int | None = None
     reason, code = None, None
     if isinstance(end, KgroupError):
         reason, code = end.message, code_name(end)
     elif group.type == SHARE:
-        lag = group.share.lags.get(place) if group.share is not None else None
+        lag = group.share.lags.get(partition) if group.share is not None else None
         reason = None if lag is not None else NOT_COUNTED
     elif at > end.offset:
         reason = f"it lies beyond the end of the log, {end.offset}"
     else:
         lag = end.offset - at
-    return UnreadOffset(place.topic, place.partition, at, lag, reason, code)
+    return UnreadOffset(partition.topic, partition.partition, at, lag, reason, code)
 
 
 def unread_text(rows: Sequence[UnreadOffset]) -> str:
@@ -81,8 +81,8 @@ def not_seen(group_id: str, rows: Iterable[UnreadOffset | OffsetChange]) -> list
     hidden = [(row, code) for row in rows if (code := _unseen(row))]
     if not hidden:
         return []
-    places = first_of([f"{row.topic}:{row.partition}" for row, _ in hidden], 3)
-    return [ItemError(group_id, hidden[0][1], f"{group_id}: unread records are unknown for {places}")]
+    partitions = first_of([f"{row.topic}:{row.partition}" for row, _ in hidden], 3)
+    return [ItemError(group_id, hidden[0][1], f"{group_id}: unread records are unknown for {partitions}")]
 
 
 def _unseen(row: UnreadOffset | OffsetChange) -> str | None:

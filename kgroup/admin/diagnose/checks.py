@@ -70,11 +70,11 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
     commits = any(outside(facts))
-    for found in _described(facts):
-        if found.code == "KG119" and commits:
+    for finding in _described(facts):
+        if finding.code == "KG119" and commits:
             continue  # somebody reads without a membership, and KG120 reports it
-        evidence = tuple(_evidence(found.code, facts))
-        yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
+        evidence = tuple(_evidence(finding.code, facts))
+        yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
     for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
     for code, look in _LOOKS.items():
@@ -86,15 +86,15 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 
 def _described(facts: Facts) -> Iterator[Finding]:
     """Yield the description's findings without the partitions that KG319 reports."""
-    recreated = {place for place, _ in facts.by_status.get(PartitionStatus.RECREATED, ())}
-    for found in facts.group.findings:
-        if found.code != "KG301" or not recreated:
-            yield found
+    recreated = {partition for partition, _ in facts.by_status.get(PartitionStatus.RECREATED, ())}
+    for finding in facts.group.findings:
+        if finding.code != "KG301" or not recreated:
+            yield finding
             continue
         # An offset of the former topic may lie beyond the end of the new one: the same cause.
-        rest = tuple(row for place, row in facts.rows if place not in recreated)
+        rest = tuple(row for partition, row in facts.rows if partition not in recreated)
         for message, hint in beyond_end(replace(facts.group, offsets=rest), {}):
-            yield replace(found, message=message, hint=hint)
+            yield replace(finding, message=message, hint=hint)
 
 
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
 
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """Return when a partition the member owned was last committed, in ms; -1 for never."""
-    return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
+    return max((facts.committed_ms.get(partition, -1) for partition in member.holds), default=-1)
 
 
 def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
@@ -266,35 +266,38 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     """Yield offsets of a transaction that does not end; one that has just begun does not count."""
     pending = facts.state.pending if facts.state is not None else {}
     by_producer = {
-        producer: {place: commit for place, commit in places.items() if place in facts.pending}
-        for producer, places in pending.items()
+        producer: {
+            partition: commit for partition, commit in partitions.items() if partition in facts.pending
+        }
+        for producer, partitions in pending.items()
     }
-    begun = [commit.timestamp_ms for places in by_producer.values() for commit in places.values()]
+    begun = [commit.timestamp_ms for partitions in by_producer.values() for commit in partitions.values()]
     age_s = max(facts.age_ms(min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
     if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
-        f"producer {producer} wrote the offsets of {count_of(len(places), 'partition')} from "
-        f"{utc(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
-        for producer, places in sorted(by_producer.items())
-        if places
+        f"producer {producer} wrote the offsets of {count_of(len(partitions), 'partition')} from "
+        f"{utc(min(commit.timestamp_ms for commit in partitions.values()))} on, and no end of its transaction"
+        for producer, partitions in sorted(by_producer.items())
+        if partitions
     ]
-    known = {producer for producer, places in by_producer.items() if places}
+    known = {producer for producer, partitions in by_producer.items() if partitions}
     evidence += [
-        f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
-        + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")
-        + (f", its timeout is {each.timeout_ms / 1000:g} s" if each.timeout_ms >= 0 else "")
-        for each in facts.transactions
-        if not known or each.producer_id in known
+        f"transactional id {transaction.transactional_id!r}, producer {transaction.producer_id}, "
+        + transaction.state
+        + (f" since {utc(transaction.start_ms)}" if transaction.start_ms >= 0 else "")
+        + (f", its timeout is {transaction.timeout_ms / 1000:g} s" if transaction.timeout_ms >= 0 else "")
+        for transaction in facts.transactions
+        if not known or transaction.producer_id in known
     ]
     evidence += facts.clock_words
-    places = sorted(facts.pending)
+    partitions = sorted(facts.pending)
     if not facts.transactions:
         # Brokers list only the transactions that this principal may describe.
         evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
     yield _diagnosis(
         "KG309",
-        f"offsets of {some(places)} are held open by a transaction for at least {age_s:.0f} s",
+        f"offsets of {some(partitions)} are held open by a transaction for at least {age_s:.0f} s",
         "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
         evidence,
     )
@@ -306,19 +309,21 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
         if facts.group.type == SHARE and name == PartitionStatus.FALLING_BEHIND:
             continue  # KG315 has the figures
         for weight in (ERROR, WARN):
-            found = [(place, s.why) for place, _, s in facts.with_status(name) if s.weight == weight]
-            if found:
-                logs = count_of(len(found), "partition")
-                scope = f"{scope_text(place for place, _ in found)} --to-earliest"
+            affected = [
+                (partition, s.why) for partition, _, s in facts.with_status(name) if s.weight == weight
+            ]
+            if affected:
+                logs = count_of(len(affected), "partition")
+                scope = f"{scope_text(partition for partition, _ in affected)} --to-earliest"
                 yield Diagnosis(
                     code,
                     weight,
-                    message.format(some=some(place for place, _ in found), logs=logs),
+                    message.format(some=some(partition for partition, _ in affected), logs=logs),
                     hint.format(
                         doctor=command("doctor", facts.group.group_id),
                         reset=command("reset-offsets", facts.group.group_id, options=scope),
                     ),
-                    tuple(f"{place}: {why}" for place, why in found[:SHOWN]),
+                    tuple(f"{partition}: {why}" for partition, why in affected[:SHOWN]),
                 )
     for weight in (ERROR, WARN):
         for message, hint, shown in stopped(facts, weight):

@@ -19,20 +19,20 @@ REMOVED = (Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)
 def _removed(facts: Facts) -> dict[TopicPartition, int]:
     """Return the partitions whose offsets were removed since history counts, and when."""
     removed = {
-        place: event.timestamp_ms
+        partition: event.timestamp_ms
         for event in facts.recent
         if event.kind in REMOVED
-        for place in event.partitions
+        for partition in event.partitions
     }
-    for place, row in facts.rows if removed else ():
+    for partition, row in facts.rows if removed else ():
         if row.committed_offset is not None:
-            removed.pop(place, None)
+            removed.pop(partition, None)
     return removed
 
 
 def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find the deleted topics of removed offsets: one request for all groups, if any lost some."""
-    names = {place.topic for place in chain.from_iterable(map(_removed, facts))}
+    names = {partition.topic for partition in chain.from_iterable(map(_removed, facts))}
     if not names:
         return
     try:
@@ -40,8 +40,8 @@ def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     except KgroupError:
         return  # it adds a warning, and decides nothing
     gone = frozenset(name for name, at in found.items() if isinstance(at, KgroupError) and is_gone(at))
-    for each in facts:
-        each.gone_topics = gone
+    for group_facts in facts:
+        group_facts.gone_topics = gone
 
 
 def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
@@ -67,13 +67,15 @@ def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
 
 def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the topics that were deleted with the group's offsets."""
-    removed = {place: at for place, at in _removed(facts).items() if place.topic in facts.gone_topics}
+    removed = {
+        partition: at for partition, at in _removed(facts).items() if partition.topic in facts.gone_topics
+    }
     if removed:
-        names = sorted({place.topic for place in removed})
+        names = sorted({partition.topic for partition in removed})
         were, them = ("topics {} were", "them") if len(names) > 1 else ("topic {} was", "it")
         what = were.format(", ".join(names))
         yield (
             f"{what} deleted, and the committed offsets of {some(removed)} with {them}",
             "auto.offset.reset decides where readers begin if a topic of that name is created again",
-            [f"removed at {utc(at)}: {place}" for place, at in sorted(removed.items())[:5]],
+            [f"removed at {utc(at)}: {partition}" for partition, at in sorted(removed.items())[:5]],
         )

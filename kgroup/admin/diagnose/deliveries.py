@@ -27,31 +27,31 @@ def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s:
     """Poll share groups until each has finished a record without a larger lag, for `patience_s` at most."""
     waiting = [each for each in facts if undelivered(each)]
     if patience_s <= 0:
-        for each in waiting:
-            each.seen_once("records wait: seen once, whether its members finish any is unknown")
+        for group_facts in waiting:
+            group_facts.seen_once("records wait: seen once, whether its members finish any is unknown")
         return
     if not waiting:
         return
-    places = {place for each in waiting for place, _ in each.rows}
+    partitions = {partition for each in waiting for partition, _ in each.rows}
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
-    before = list_offsets(cluster, dict.fromkeys(places, LATEST))
+    before = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
     first = share_offsets(cluster, [each.group.group_id for each in waiting])
     start = cluster.retry.clock()
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s), 1, None):
         now = share_offsets(cluster, [each.group.group_id for each in waiting])
-        after = list_offsets(cluster, dict.fromkeys(places, LATEST))
+        after = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
         seconds = cluster.retry.clock() - start
-        for each in waiting:
-            polled = first[each.group.group_id], now[each.group.group_id]
-            each.still = _still(polled[0], polled[1], before, after, seconds)
-            each.grown = _grown(polled[0], polled[1], seconds) if each.still is None else None
+        for group_facts in waiting:
+            polled = first[group_facts.group.group_id], now[group_facts.group.group_id]
+            group_facts.still = _still(polled[0], polled[1], before, after, seconds)
+            group_facts.grown = _grown(polled[0], polled[1], seconds) if group_facts.still is None else None
         waiting = [each for each in waiting if each.still is not None or each.grown is not None]
         if not waiting:
             break
-    for each in facts:
-        error = first.get(each.group.group_id)
+    for group_facts in facts:
+        error = first.get(group_facts.group.group_id)
         if isinstance(error, KgroupError):
-            each.miss(SECOND_LOOK, error)
+            group_facts.miss(SECOND_LOOK, error)
 
 
 def _still(
@@ -65,14 +65,14 @@ def _still(
     if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.starts != now.starts:
         return None
     waiting = {}
-    for place, lag in now.lags.items():
-        begin, end, had = before.get(place), after.get(place), first.lags.get(place)
+    for partition, lag in now.lags.items():
+        begin, end, had = before.get(partition), after.get(partition), first.lags.get(partition)
         if not isinstance(begin, ListedOffset) or not isinstance(end, ListedOffset) or had is None:
             return None
         if lag - had < end.offset - begin.offset:
             return None
         if lag:
-            waiting[place] = had, lag
+            waiting[partition] = had, lag
     return Still(seconds, waiting) if waiting else None
 
 
@@ -110,7 +110,7 @@ def standing_still(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
         f"in {still.seconds:.0f} s the members finished no record of {some(still.lags)}{more}",
         "look at what they process; records that are not acknowledged come back when their lock times out",
         [
-            f"{place}: lag {had} at first, {lag} at last, the start offset stayed where it is"
-            for place, (had, lag) in sorted(still.lags.items())[:SHOWN]
+            f"{partition}: lag {had} at first, {lag} at last, the start offset stayed where it is"
+            for partition, (had, lag) in sorted(still.lags.items())[:SHOWN]
         ],
     )

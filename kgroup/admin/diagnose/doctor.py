@@ -89,14 +89,14 @@ def examine_all(
     whose records wait for its members. `past` is a history that goes on from one check-up to the next, and
     `seen` gets each group's facts, whose rows are not kept.
     """
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     now_ms = cluster.now_ms() if now_ms is None else now_ms
     without = frozenset(left_out)
     done: dict[str, Checkup] = {}
     waiting: list[Facts] = []
     errors: list[ItemError] = []
-    with past or Past(cluster, wanted) as past:
-        ordered = wanted if HISTORY in without else past.in_order()
+    with past or Past(cluster, names) as past:
+        ordered = names if HISTORY in without else past.in_order()
         described_groups = describe_each(cluster, ordered, expected=SETTINGS not in without, now_ms=now_ms)
         for described in described_groups:
             facts = [
@@ -115,10 +115,10 @@ def examine_all(
             done |= _settled(cluster, settled, patience_s, seen)
             del described, facts, settled  # not kept while the next round is requested
     done |= _settled(cluster, waiting, patience_s, seen)
-    place = {group: number for number, group in enumerate(wanted)}
+    order = {group: number for number, group in enumerate(names)}
     return Examined(
-        tuple(done[group] for group in wanted if group in done),
-        tuple(sorted(errors, key=lambda error: place[error.item])),
+        tuple(done[group] for group in names if group in done),
+        tuple(sorted(errors, key=lambda error: order[error.item])),
     )
 
 
@@ -127,8 +127,8 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     aged = [each for each in facts if each.pending or each.group.state in CONVERGING]
     if aged:
         clock = clock_of(cluster, aged[0].now_ms)
-        for each in aged:
-            each.clock = clock
+        for group_facts in aged:
+            group_facts.clock = clock
 
 
 def _settled(
@@ -138,10 +138,10 @@ def _settled(
     judge_shares(facts)
     settle(cluster, facts, patience_s)
     done = {}
-    for each in facts:
-        seen(each)
-        group = each.group
-        found = sorted(diagnoses(each), key=lambda finding: (_RANK[finding.severity], finding.code))
+    for group_facts in facts:
+        seen(group_facts)
+        group = group_facts.group
+        findings = sorted(diagnoses(group_facts), key=lambda finding: (_RANK[finding.severity], finding.code))
         # The check-up names the group with each.
         unread = tuple(
             Unseen(
@@ -152,9 +152,9 @@ def _settled(
             for error in group.errors
         )
         # The rows are used up, and are most of what a group takes.
-        statuses = tuple(_alike(each))
+        statuses = tuple(_alike(group_facts))
         done[group.group_id] = Checkup(
-            replace(group, offsets=()), tuple(found), (*unread, *each.unseen), statuses
+            replace(group, offsets=()), tuple(findings), (*unread, *group_facts.unseen), statuses
         )
     return done
 
@@ -163,9 +163,11 @@ def _alike(facts: Facts) -> list[Alike]:
     """Return the statuses of a group's partitions, worst first."""
     alike = []
     for name in (name for name in facts.by_status if name is not None):
-        by_weight = grouped((status.weight, (place, status)) for place, _, status in facts.with_status(name))
+        by_weight = grouped(
+            (status.weight, (partition, status)) for partition, _, status in facts.with_status(name)
+        )
         for weight, those in by_weight.items():
-            place, status = those[0]
+            partition, status = those[0]
             named = tuple([str(each) for each, _ in those])
-            alike.append((-WEIGHTS.index(weight), place, Alike(name, weight, named, status.why)))
+            alike.append((-WEIGHTS.index(weight), partition, Alike(name, weight, named, status.why)))
     return [each for *_, each in sorted(alike, key=itemgetter(0, 1))]

@@ -134,23 +134,23 @@ class Facts:
         """The same by status; those without one, of groups whose lag was not judged, under None."""
         rows = self.group.offsets  # another poll has others
         if self._placed is None or self._placed[0] is not rows:
-            found: dict[PartitionStatus | None, list[Placed]] = {}
+            by_name: dict[PartitionStatus | None, list[Placed]] = {}
             last: object = self
             those: list[Placed] = []
             for placed in self.rows:
                 status = placed[1].status
                 if status is not last:  # rows of a group share few statuses
-                    last, those = status, found.setdefault(None if status is None else status.name, [])
+                    last, those = status, by_name.setdefault(None if status is None else status.name, [])
                 those.append(placed)
-            self._placed = rows, found
+            self._placed = rows, by_name
         return self._placed[1]
 
     def with_status(self, *names: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow, Status]]:
         """Yield the partitions with one of these statuses, by status."""
         for name in names:
-            for place, row in self.by_status.get(name, ()):
+            for partition, row in self.by_status.get(name, ()):
                 assert row.status is not None
-                yield place, row, row.status
+                yield partition, row, row.status
 
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
@@ -218,19 +218,19 @@ def gather(
 def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
     """Poll all groups again where time shows more; then note what remains unknown."""
     _look_again(cluster, facts, patience_s)
-    for each in facts:
-        group = each.group
+    for group_facts in facts:
+        group = group_facts.group
         # The description's errors already name bytes that were not understood, and ends that could not be
         # read, with their codes.
         opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
-        if opaque and not each.rebalances and ASSIGNMENTS not in each.left_out:
+        if opaque and not group_facts.rebalances and ASSIGNMENTS not in group_facts.left_out:
             what = (
                 f"what {len(opaque)} of {count_of(len(group.known_members), 'member')} run is not "
                 f"reported in a known form"
             )
-            each.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
-        if LAG not in each.left_out:
-            each.unseen += _undecided(each)
+            group_facts.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
+        if LAG not in group_facts.left_out:
+            group_facts.unseen += _undecided(group_facts)
     held = {
         each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
         for each in facts
@@ -239,51 +239,53 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
     if not held:
         return
     try:
-        found = open_transactions(cluster, held.values())
+        transactions = open_transactions(cluster, held.values())
     except KgroupError:
         return  # owners of offsets held open support a finding, and decide nothing
-    for each in facts:
-        if each.group.group_id in held:
-            each.transactions = found[held[each.group.group_id]]
+    for group_facts in facts:
+        if group_facts.group.group_id in held:
+            group_facts.transactions = transactions[held[group_facts.group.group_id]]
 
 
 def _undecided(facts: Facts) -> Iterator[Unseen]:
     """Yield what is not known of partitions, the same reason once; a look that failed has said so itself."""
     failed = {(each.look, each.code) for each in facts.unseen}
     unknown = grouped(
-        ((status.unseen.look, status.unseen.code), (place, status.unseen.message))
-        for place, _, status in facts.with_status(PartitionStatus.UNLEADERED, PartitionStatus.UNKNOWN)
+        ((status.unseen.look, status.unseen.code), (partition, status.unseen.message))
+        for partition, _, status in facts.with_status(PartitionStatus.UNLEADERED, PartitionStatus.UNKNOWN)
         if status.unseen is not None
     )
     ends = any(error.item == "offsets" for error in facts.group.errors)
-    for (look, code), found in unknown.items():
+    for (look, code), said in unknown.items():
         if (look, code) in failed or (ends and look in DESCRIBED):
             continue
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        yield Unseen(LAG, code, f"the status of {found[0][0]}{more} is unknown: {found[0][1]}")
+        more = f" and {len(said) - 1} more" if len(said) > 1 else ""
+        yield Unseen(LAG, code, f"the status of {said[0][0]}{more} is unknown: {said[0][1]}")
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Read when offsets of empty groups, and sessions of absent members, expire, where that matters."""
     setting = asked_once(cluster)
-    for each in facts:
-        group = each.group
+    for group_facts in facts:
+        group = group_facts.group
         if any(member.state == MemberStatus.LEFT for member in group.known_members):
             try:
                 values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
-                each.session_ms = number_of(values.get(SESSION_TIMEOUT)) or None
+                group_facts.session_ms = number_of(values.get(SESSION_TIMEOUT)) or None
             except KgroupError as error:
-                each.miss(SESSION_TIMEOUT, error)
+                group_facts.miss(SESSION_TIMEOUT, error)
         if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
             continue
         node = group.coordinator.id
         minutes = setting(node, OFFSETS_RETENTION)
         if isinstance(minutes, KgroupError):
-            each.miss(OFFSETS_RETENTION, minutes)
+            group_facts.miss(OFFSETS_RETENTION, minutes)
         elif not minutes:
-            each.unseen.append(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
+            group_facts.unseen.append(
+                Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it")
+            )
         else:
-            each.retention_ms = int(minutes) * 60_000
+            group_facts.retention_ms = int(minutes) * 60_000
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -292,26 +294,28 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     The log also names offsets that were never committed before, for which no coordinator would be asked.
     """
     asked: dict[str, Collection[TopicPartition] | None] = {}
-    for each in facts:
-        if each.state is not None:
-            each.pending = frozenset(p for places in each.state.pending.values() for p in places)
-        rows = each.group.offsets
-        wanted: Collection[TopicPartition] | None = each.pending
-        if each.group.type != SHARE:
+    for group_facts in facts:
+        if group_facts.state is not None:
+            group_facts.pending = frozenset(
+                p for partitions in group_facts.state.pending.values() for p in partitions
+            )
+        rows = group_facts.group.offsets
+        requested: Collection[TopicPartition] | None = group_facts.pending
+        if group_facts.group.type != SHARE:
             # Unless partitions are named, a broker silently omits those the caller may not describe: request
             # all committed ones (None) only where there are no others.
-            others = each.pending or None in [row.committed_offset for row in rows]
-            named = (place for place, _ in each.rows)
-            wanted = {*named, *each.pending} if others or not rows else None
-        if wanted is None or wanted:
-            asked[each.group.group_id] = wanted
+            others = group_facts.pending or None in [row.committed_offset for row in rows]
+            named = (partition for partition, _ in group_facts.rows)
+            requested = {*named, *group_facts.pending} if others or not rows else None
+        if requested is None or requested:
+            asked[group_facts.group.group_id] = requested
     unstable_offsets = unstable(cluster, asked)
-    for each in facts:
-        found = unstable_offsets.get(each.group.group_id, frozenset())
-        if not isinstance(found, KgroupError):
-            each.pending = found
-        elif each.state is None or not _too_old(found):
-            each.miss("open transactions", found)
+    for group_facts in facts:
+        pending = unstable_offsets.get(group_facts.group.group_id, frozenset())
+        if not isinstance(pending, KgroupError):
+            group_facts.pending = pending
+        elif group_facts.state is None or not _too_old(pending):
+            group_facts.miss("open transactions", pending)
 
 
 _LOOKS = ((SETTINGS, _settings), (HISTORY, None), (TRANSACTIONS, _transactions))
@@ -330,27 +334,27 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
         held = {each.group.group_id: each.pending for each in waiting if each.pending}
         now = _or_error(names, partial(groups_only, cluster, names))
         open_now = _or_error(held, partial(unstable, cluster, held)) if held else {}
-        for each in waiting:
-            name = each.group.group_id
-            failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
+        for group_facts in waiting:
+            name = group_facts.group.group_id
+            failed[name] = _again(group_facts, now.get(name), open_now.get(name), clock() - start)
         waiting = [each for each in waiting if each.unsettled]
         untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
         if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
             # Waiting for these would be in vain: their broker never reports what is held open.
             break
-    for each in waiting:
+    for group_facts in waiting:
         # Note where nothing showed whether a rebalance, or a transaction, makes progress.
-        if each.patience_s <= 0 and each.rebalances:
-            each.seen_once(
-                f"it is {each.group.state}: observed once; cannot tell whether it is making progress"
+        if group_facts.patience_s <= 0 and group_facts.rebalances:
+            group_facts.seen_once(
+                f"it is {group_facts.group.state}: observed once; cannot tell whether it is making progress"
             )
-        if each.patience_s <= 0 and each.pending and each.state is None:
-            each.seen_once(f"{_held(each)}: observed once; cannot tell for how long")
-        for error in failed.get(each.group.group_id, ()):
-            if each.state is not None and _too_old(error):
-                each.seen_once(f"{_held(each)} in the log: seen once, {error.message}")
+        if group_facts.patience_s <= 0 and group_facts.pending and group_facts.state is None:
+            group_facts.seen_once(f"{_held(group_facts)}: observed once; cannot tell for how long")
+        for error in failed.get(group_facts.group.group_id, ()):
+            if group_facts.state is not None and _too_old(error):
+                group_facts.seen_once(f"{_held(group_facts)} in the log: seen once, {error.message}")
             else:
-                each.miss(SECOND_LOOK, error)
+                group_facts.miss(SECOND_LOOK, error)
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
 
 
@@ -393,10 +397,10 @@ def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         else Description(())
     )
     groups = {group.group_id: group for group in described.groups}
-    for each in facts:
-        each.group = groups.get(each.group.group_id, each.group)
-        if each.rebalances:
-            each.seen_once("it rebalanced, was done, and rebalances again")
+    for group_facts in facts:
+        group_facts.group = groups.get(group_facts.group.group_id, group_facts.group)
+        if group_facts.rebalances:
+            group_facts.seen_once("it rebalanced, was done, and rebalances again")
     for error in described.errors:
         gone = next(each for each in facts if each.group.group_id == error.item)
         gone.unseen.append(Unseen(SECOND_LOOK, error.code, error.message))

@@ -31,14 +31,18 @@ Found = tuple[str, str, list[str]]
 
 def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Read the delivery limit of the share groups that gave records up after more than one delivery."""
-    for each in facts:
-        if SETTINGS in each.left_out or all(piece.deliveries <= REJECTED_AFTER for _, piece in _ended(each)):
+    for group_facts in facts:
+        if SETTINGS in group_facts.left_out or all(
+            piece.deliveries <= REJECTED_AFTER for _, piece in _ended(group_facts)
+        ):
             continue
         try:
-            values = {setting.name: setting.value for setting in group_settings(cluster, each.group.group_id)}
-            each.delivery_limit = number_of(values.get(LIMIT)) or None
+            values = {
+                setting.name: setting.value for setting in group_settings(cluster, group_facts.group.group_id)
+            }
+            group_facts.delivery_limit = number_of(values.get(LIMIT)) or None
         except KgroupError as error:
-            each.miss(LIMIT, error)
+            group_facts.miss(LIMIT, error)
 
 
 def given_up(facts: Facts) -> Iterator[Found]:

@@ -70,18 +70,18 @@ def recorded_by(
             state = replace(state)
             recorded.state = state
             recorded.committed_ms = {
-                place: state.offsets[place].commit_timestamp_ms
+                partition: state.offsets[partition].commit_timestamp_ms
                 for member in state.view().members.values()
-                for place in member.holds
-                if place in state.offsets
+                for partition in member.holds
+                if partition in state.offsets
             }
             there = state.members_by(topic.topic_names)
             held = {m: member.holds - there[m].holds for m, member in state.members.items()}
-            recorded.gone = {member_id: places for member_id, places in held.items() if places}
+            recorded.gone = {member_id: partitions for member_id, partitions in held.items() if partitions}
             recorded.rebuilt = frozenset(
-                place
-                for place, at in state.offsets.items()
-                if at.topic_id != ZERO_UUID and ids.get(place.topic, at.topic_id) != at.topic_id
+                partition
+                for partition, at in state.offsets.items()
+                if at.topic_id != ZERO_UUID and ids.get(partition.topic, at.topic_id) != at.topic_id
             )
             state.offsets = {}
         if bad:
@@ -110,10 +110,14 @@ def look_into_deliveries(
         events = reader.advance()
         here = {event.group for event in events} | {group for group, _, _ in reader.states}
         for group in here & {*group_ids}:
-            found = by_group.setdefault(group, DeliveryLog())
-            found.events += [event for event in events if event.group == group and event.kind in kept]
+            deliveries = by_group.setdefault(group, DeliveryLog())
+            deliveries.events += [event for event in events if event.group == group and event.kind in kept]
             if reader.coverage.complete_from > 0:
-                found.complete_from_ms = max(found.complete_from_ms, reader.coverage.complete_from_ms)
+                deliveries.complete_from_ms = max(
+                    deliveries.complete_from_ms, reader.coverage.complete_from_ms
+                )
             if log.bad:
-                found.damaged = f"{count_of(len(log.bad), 'damaged range')} of {log.source} could not be read"
+                deliveries.damaged = (
+                    f"{count_of(len(log.bad), 'damaged range')} of {log.source} could not be read"
+                )
     return by_group

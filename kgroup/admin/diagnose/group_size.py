@@ -15,14 +15,14 @@ LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAM
 def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Read how many members groups may have: one request per coordinator and type of group."""
     setting = asked_once(cluster)
-    for each in facts:
-        group = each.group
-        if SETTINGS in each.left_out or group.type not in LIMITS or not group.known_members:
+    for group_facts in facts:
+        group = group_facts.group
+        if SETTINGS in group_facts.left_out or group.type not in LIMITS or not group.known_members:
             continue
         if group.coordinator is None:
             continue
         limit = setting(group.coordinator.id, LIMITS[group.type])
-        each.max_size = int(limit) if isinstance(limit, str) and limit else limit or None
+        group_facts.max_size = int(limit) if isinstance(limit, str) and limit else limit or None
 
 
 def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

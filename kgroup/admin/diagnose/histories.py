@@ -56,27 +56,28 @@ class Past:
     def add_to(self, facts: Sequence[Facts]) -> None:
         """Add its history to each group's facts, or the reason why there is none."""
         topic = self._opened() if facts else None
-        for each in facts:
-            failed = topic if isinstance(topic, KgroupError) else self._failure(each.group.group_id)
+        for group_facts in facts:
+            failed = topic if isinstance(topic, KgroupError) else self._failure(group_facts.group.group_id)
             if failed is not None:
-                each.miss(HISTORY, failed)
+                group_facts.miss(HISTORY, failed)
                 continue
-            found = self._known.pop(each.group.group_id)
-            each.history = found.events
-            if found.damaged:
-                each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
-            if each.group.type != SHARE:
-                each.state, each.restarts = found.state, found.restarts
-                each.committed_ms, each.gone, each.rebuilt = found.committed_ms, found.gone, found.rebuilt
+            recorded = self._known.pop(group_facts.group.group_id)
+            group_facts.history = recorded.events
+            if recorded.damaged:
+                group_facts.unseen.append(Unseen(HISTORY, "DAMAGED", recorded.damaged))
+            if group_facts.group.type != SHARE:
+                group_facts.state, group_facts.restarts = recorded.state, recorded.restarts
+                group_facts.committed_ms, group_facts.rebuilt = recorded.committed_ms, recorded.rebuilt
+                group_facts.gone = recorded.gone
                 continue
             if self._deliveries is None:
                 self._deliveries = self._read_deliveries()
             if isinstance(self._deliveries, KgroupError):
-                each.miss(HISTORY, self._deliveries)
+                group_facts.miss(HISTORY, self._deliveries)
                 continue
-            each.delivered = self._deliveries.get(each.group.group_id, DeliveryLog())
-            if each.delivered.damaged:
-                each.unseen.append(Unseen(HISTORY, "DAMAGED", each.delivered.damaged))
+            group_facts.delivered = self._deliveries.get(group_facts.group.group_id, DeliveryLog())
+            if group_facts.delivered.damaged:
+                group_facts.unseen.append(Unseen(HISTORY, "DAMAGED", group_facts.delivered.damaged))
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
         """Return what share groups did with their records; nothing where none has stored anything yet."""

@@ -19,13 +19,13 @@ def expected(facts: Facts) -> Iterator[Expected]:
     """Yield what is missing; only the group's history shows for how long."""
     yield from _missing(facts)
     registration, count = facts.group.registration, facts.group.member_count
-    wanted = registration.target_size if registration is not None else None
-    if wanted is not None and count is not None and count < wanted:
+    target = registration.target_size if registration is not None else None
+    if target is not None and count is not None and count < target:
         yield (
             TOO_FEW,
-            f"{count} of the {count_of(wanted, 'member')} that should be active are there, and no standby",
+            f"{count} of the {count_of(target, 'member')} that should be active are there, and no standby",
             "start more members, or set kgroup.target.group.size to how many there are",
-            (f"kgroup.target.group.size is {wanted}",),
+            (f"kgroup.target.group.size is {target}",),
         )
 
 

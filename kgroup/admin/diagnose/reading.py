@@ -75,7 +75,7 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
-    statuses = {place: course.status(place, row) for place, row in course.undecided.items()}
+    statuses = {partition: course.status(partition, row) for partition, row in course.undecided.items()}
     return statuses | _fresh(cluster, course)
 
 
@@ -84,18 +84,18 @@ def _agreed(
 ) -> dict[TopicPartition, Status]:
     """Return what the times of records say, whether they are right or late; unknown where that differs."""
     statuses = dict(found[0])
-    for place, said in found[0].items():
-        by_times = [each[place] for each in found]
+    for partition, said in found[0].items():
+        by_times = [each[partition] for each in found]
         other = next(
             (each for each in by_times if (each.name, each.weight) != (said.name, said.weight)), said
         )
         if other is not said and said.unseen is None:
-            late = duration_text(late_ms.get(place.topic) or max(late_ms.values()))
+            late = duration_text(late_ms.get(partition.topic) or max(late_ms.values()))
             what = (
-                f"{place}: what was read last is stamped more than {late} before it was committed: whether "
-                "producers stamp late, or it is read late, is not known"
+                f"{partition}: what was read last is stamped more than {late} before it was committed: "
+                "whether producers stamp late, or it is read late, is not known"
             )
-            statuses[place] = other if other.unseen else unknown(Unseen(TIMES, "STAMPED_LATE", what))
+            statuses[partition] = other if other.unseen else unknown(Unseen(TIMES, "STAMPED_LATE", what))
     return statuses
 
 
@@ -121,16 +121,17 @@ def _shared(stands: bool, facts: Facts) -> Status:
 def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
     if statuses:
         rows = tuple(
-            replace(row, status=statuses[place]) if place in statuses else row for place, row in facts.rows
+            replace(row, status=statuses[partition]) if partition in statuses else row
+            for partition, row in facts.rows
         )
         facts.group = replace(facts.group, offsets=rows)
 
 
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
     """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
-    for place, row, status in facts.with_status(PartitionStatus.UNKNOWN):
+    for partition, row, status in facts.with_status(PartitionStatus.UNKNOWN):
         if status.unseen in (NOT_READ, CLOCK_UNSURE) or _is_future(status):
-            yield place, row
+            yield partition, row
 
 
 def _is_future(status: Status | None) -> bool:
@@ -149,11 +150,11 @@ def _held_back(row: OffsetRow) -> bool:
     return end is not None and stable is not None and stable < end and row.work == end - stable
 
 
-def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
+def _untimed(partition: TopicPartition, found: Age | None) -> Unseen:
     if isinstance(found, KgroupError):
-        return Unseen(TIMES, code_name(found), f"{place}: {found.message}")
+        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
     why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
-    return Unseen(TIMES, "NOT_SEEN", f"{place}: {why}")
+    return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
 class Course:
@@ -196,13 +197,13 @@ class Course:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
         if not self.aged or self.facts.history is None:
             return
-        for place, row in self.undecided.items():
+        for partition, row in self.undecided.items():
             if (at := _oldest(row)) is not None:
-                yield place, at
+                yield partition, at
         yield from self._samples
         yield from self._of_topics
 
-    def status(self, place: TopicPartition, row: OffsetRow) -> Status:
+    def status(self, partition: TopicPartition, row: OffsetRow) -> Status:
         """Return the status of an undecided partition."""
         facts = self.facts
         if HISTORY in facts.left_out:
@@ -212,13 +213,13 @@ class Course:
             what = "its history is not known, which shows whether its reader goes on"
             return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
         held, oldest = _held_back(row), _oldest(row)
-        if _is_future(row.status) and row.status is not None and place.topic not in self._rightly_stamped:
+        if _is_future(row.status) and row.status is not None and partition.topic not in self._rightly_stamped:
             return row.status
-        waits = self.times.get((place, oldest)) if oldest is not None else None
+        waits = self.times.get((partition, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
-            return unknown(_untimed(place, waits))
+            return unknown(_untimed(partition, waits))
         clock = facts.clock or Clock(facts.now_ms)
-        made = self._progress(place, row, waits)
+        made = self._progress(partition, row, waits)
         found = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
         for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
@@ -242,7 +243,7 @@ class Course:
             return unknown(self._unread_sample)
         if first.name == last.name and first.weight == last.weight:
             return first
-        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))
+        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{partition}: how long records wait: {clock.words}"))
 
     def owner(self, row: OffsetRow) -> Owner | None:
         """Return the owner of a partition with the time that it has between two polls."""
@@ -252,7 +253,7 @@ class Course:
             return Owner(name)
         return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
 
-    def got_ms(self, place: TopicPartition, member_id: str | None) -> int:
+    def got_ms(self, partition: TopicPartition, member_id: str | None) -> int:
         """Return since when this member owns a partition; -1 where that is before what the history has.
 
         A classic group assigns anew with each generation, and a process that takes an instance id over gets
@@ -260,18 +261,18 @@ class Course:
         """
         if self.facts.group.type == CLASSIC:
             return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
-        return self._got_ms.get(member_id, {}).get(place, -1)
+        return self._got_ms.get(member_id, {}).get(partition, -1)
 
-    def _progress(self, place: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
+    def _progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
 
         Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
         partition since, whose log could not be read: older records may wait there.
         """
-        at, member_id = self.facts.committed_ms.get(place, -1), row.member_id
-        if self._rewound_ms.get(place, -1) >= max(self._completed_ms, at, 0):
+        at, member_id = self.facts.committed_ms.get(partition, -1), row.member_id
+        if self._rewound_ms.get(partition, -1) >= max(self._completed_ms, at, 0):
             return None
-        since = max(at, self.got_ms(place, member_id))
+        since = max(at, self.got_ms(partition, member_id))
         began = max(since, waits_ms)
         busy = None
         if self._newest_of.get(member_id, -1) > began:
@@ -279,21 +280,21 @@ class Course:
             busy = next((where for _, where, ms in older if ms > began), None)
             dark = (where for where, ms in self._dark_of.get(member_id, ()) if ms > began)
             if busy is None and (where := next(dark, None)) is not None:
-                what = f"{place}: its owner may read {where} first, whose log could not be read"
+                what = f"{partition}: its owner may read {where} first, whose log could not be read"
                 return Unseen("log ends", "NOT_READ", what)
         newest, second = self._newest
         return Progress(
             since,
-            second[0] if newest[1] == place else newest[0],
-            self._held_ms.get(place, at),
+            second[0] if newest[1] == partition else newest[0],
+            self._held_ms.get(partition, at),
             self._usual_ms,
-            self._loops(place, row.instance_id, max(at, waits_ms)),
+            self._loops(partition, row.instance_id, max(at, waits_ms)),
             "" if busy is None else str(busy),
         )
 
-    def _loops(self, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
+    def _loops(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> int:
         """Return how many owners of a partition ended after this moment, that of its last commit or later."""
-        ended = (*self._ended_ms.get(place, ()), *self._taken_ms.get(instance_id, ()))
+        ended = (*self._ended_ms.get(partition, ()), *self._taken_ms.get(instance_id, ()))
         return sum(ms >= since_ms for ms in ended)
 
     @cached_property
@@ -313,10 +314,10 @@ class Course:
         """The last record read of each partition, the last committed one first."""
         committed_ms = self.facts.committed_ms
         read = [
-            (place, row.committed_offset - 1)
-            for place, row in self.facts.rows
+            (partition, row.committed_offset - 1)
+            for partition, row in self.facts.rows
             if row.committed_offset
-            and place in committed_ms
+            and partition in committed_ms
             # The time of a record that was deleted is not to be had.
             and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
         ]
@@ -333,7 +334,7 @@ class Course:
         """The last records read of each topic with partitions to age: of those first, then of others."""
         read = grouped((at[0].topic, at) for at in self._read)
         chosen: list[At] = []
-        for topic in {place.topic for place in self.aged} & read.keys():
+        for topic in {partition.topic for partition in self.aged} & read.keys():
             own = [at for at in read[topic] if at[0] in self.undecided]
             chosen += [*own[:SAMPLES], *read[topic][:SAMPLES]]
         return chosen
@@ -358,8 +359,8 @@ class Course:
     @cached_property
     def _unread_sample(self) -> Unseen | None:
         """The first sample whose time could not be read."""
-        read = ((place, self.times.get((place, offset))) for place, offset in self._samples)
-        return next((_untimed(place, at) for place, at in read if isinstance(at, KgroupError)), None)
+        read = ((partition, self.times.get((partition, offset))) for partition, offset in self._samples)
+        return next((_untimed(partition, at) for partition, at in read if isinstance(at, KgroupError)), None)
 
     @property
     def _topic_delays(self) -> Iterator[tuple[str, int]]:
@@ -380,7 +381,7 @@ class Course:
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
         """The two newest commits of the group: of what is not one partition, one of them is the newest."""
-        by_time = ((ms, place) for place, ms in self.facts.committed_ms.items())
+        by_time = ((ms, partition) for partition, ms in self.facts.committed_ms.items())
         return (*nlargest(2, by_time), (-1, None), (-1, None))[:2]
 
     @cached_property
@@ -397,7 +398,8 @@ class Course:
         """The partitions that each member owns and that were committed, with when."""
         committed_ms = self.facts.committed_ms
         placed = (
-            (row.member_id, (place, row, committed_ms.get(place, -1))) for place, row in self.facts.rows
+            (row.member_id, (partition, row, committed_ms.get(partition, -1)))
+            for partition, row in self.facts.rows
         )
         return grouped(each for each in placed if each[1][2] >= 0)
 
@@ -410,10 +412,10 @@ class Course:
         """The partitions of each member with waiting records, the oldest first, and their last commits."""
         return {
             name: sorted(
-                (first, place, ms)
-                for place, row, ms in those
-                if place in self.undecided
-                and isinstance(first := self.times.get((place, row.committed_offset or 0)), int)
+                (first, partition, ms)
+                for partition, row, ms in those
+                if partition in self.undecided
+                and isinstance(first := self.times.get((partition, row.committed_offset or 0)), int)
             )
             for name, those in self._committed_of.items()
         }
@@ -422,7 +424,9 @@ class Course:
     def _dark_of(self) -> Mapping[str | None, list[tuple[TopicPartition, int]]]:
         """The partitions of each member whose log could not be read, with when they were committed."""
         return {
-            name: [(place, ms) for place, row, ms in those if row.log_end_offset is None and not row.gone]
+            name: [
+                (partition, ms) for partition, row, ms in those if row.log_end_offset is None and not row.gone
+            ]
             for name, those in self._committed_of.items()
         }
 
@@ -435,7 +439,7 @@ class Course:
     def _ended_ms(self) -> Mapping[TopicPartition, list[int]]:
         """When members ended that had a partition."""
         ended = self._events.get(Kind.MEMBER_LEFT_OR_EXPIRED, ())
-        return grouped((place, event.timestamp_ms) for event in ended for place in event.partitions)
+        return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
 
     @cached_property
     def _taken_ms(self) -> Mapping[str | None, list[int]]:
@@ -469,53 +473,54 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         return {}
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
-    known = {place: ms for place, ms in since.items() if ms >= 0}
+    known = {partition: ms for partition, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
     late = course.late_ms
-    asked = {place: ms + 1 - late.get(place.topic, 0) for place, ms in known.items()}
+    asked = {partition: ms + 1 - late.get(partition.topic, 0) for partition, ms in known.items()}
     listed = list_offsets(cluster, asked) if asked else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
-    found = {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place in begun}
-    for place in known:
-        came, row = listed[place], begun[place]
+    found = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
+    for partition in known:
+        came, row = listed[partition], begun[partition]
         waited: int | Unseen = 0
         if isinstance(came, KgroupError):
-            waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
+            waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
         elif came.offset >= 0:
-            waited = facts.age_ms(came.timestamp_ms + late.get(place.topic, 0))
+            waited = facts.age_ms(came.timestamp_ms + late.get(partition.topic, 0))
         seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1)
-        found[place] = status_of(seen)
-        if place.topic in course.unsampled and found[place].weight != ERROR:
+        found[partition] = status_of(seen)
+        if partition.topic in course.unsampled and found[partition].weight != ERROR:
             # Its records may be stamped late, and would count then.
-            found[place] = unknown(course.unsampled[place.topic])
+            found[partition] = unknown(course.unsampled[partition.topic])
     return found
 
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
     """Yield what the history says of partitions whatever else is known of them."""
-    for place, row in facts.rows if facts.rebuilt else ():
+    for partition, row in facts.rows if facts.rebuilt else ():
         if row.status is None or row.status.name in (PartitionStatus.GONE, PartitionStatus.UNLEADERED):
             continue
-        if place in facts.rebuilt and row.committed_offset is not None:
+        if partition in facts.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
-            yield place, status_of(known)
+            yield partition, status_of(known)
     unsubscribed = facts.by_status.get(PartitionStatus.UNSUBSCRIBED, ())
     stopped = _read_of_late(facts) if unsubscribed else {}
-    for place, row in unsubscribed:
-        if row.work and place not in facts.rebuilt:
+    for partition, row in unsubscribed:
+        if row.work and partition not in facts.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
                 what = "whether a member read it of late is in its history, which is not known"
-                yield place, unknown(Unseen(HISTORY, "NOT_SEEN", what))
-            elif place in stopped:
-                why = f"no member subscribes to it, it was read until {utc(stopped[place])}, and records wait"
-                yield place, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
+                yield partition, unknown(Unseen(HISTORY, "NOT_SEEN", what))
+            elif partition in stopped:
+                until = utc(stopped[partition])
+                why = f"no member subscribes to it, it was read until {until}, and records wait"
+                yield partition, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
 
 
 def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:
     """Return when partitions were last committed by members, in the span that counts."""
     return {
-        place: event.last_ms
+        partition: event.last_ms
         for event in facts.recent
         if event.kind == Kind.COMMITTED
-        for place in event.partitions
+        for partition in event.partitions
     }

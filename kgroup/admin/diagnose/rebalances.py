@@ -86,9 +86,9 @@ def outside(facts: Facts) -> Iterator[Found]:
     memberless = facts.state is not None and not facts.state.kind
     found = from_outside(facts.history or (), facts.since_ms, memberless)
     if found:
-        places = {place for event in found for place in event.partitions}
+        partitions = {partition for event in found for partition in event.partitions}
         yield (
-            f"offsets of {some(places)} are committed again and again by no member of the group",
+            f"offsets of {some(partitions)} are committed again and again by no member of the group",
             "a consumer with assign(), or a tool, uses this group id: give it one of its own",
             [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in found[-FLAPS:]],
         )

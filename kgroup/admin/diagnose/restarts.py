@@ -21,18 +21,20 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
     A member whose session would by now cover its restart is omitted.
     """
-    recent = [each for each in facts.restarts if each.back_ms >= facts.since_ms]
+    recent = [restart for restart in facts.restarts if restart.back_ms >= facts.since_ms]
     members = facts.state.view().members.values() if recent and facts.state is not None else ()
     slow = [
-        each
-        for each in recent
-        if each.took_ms is None
-        or not any(m.instance_id == each.instance_id and m.session_timeout_ms > each.took_ms for m in members)
+        restart
+        for restart in recent
+        if restart.took_ms is None
+        or not any(
+            m.instance_id == restart.instance_id and m.session_timeout_ms > restart.took_ms for m in members
+        )
     ]
     if not slow:
         return
-    names = sorted({each.instance_id for each in slow})
-    took_ms = [each.took_ms for each in slow if each.took_ms is not None]
+    names = sorted({restart.instance_id for restart in slow})
+    took_ms = [restart.took_ms for restart in slow if restart.took_ms is not None]
     who = f"{count_of(len(names), 'static member')} rejoined after the session had ended"
     longest = f", away for up to {_s(max(took_ms))}" if took_ms else ""
     above = f" above {_s(max(took_ms))}" if took_ms else ""
@@ -48,12 +50,12 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
             f"{command('config get', facts.group.group_id)}"
         )
     evidence = []
-    for each in slow[-SHOWN:]:
-        session = "unknown length" if each.session_ms is None else _s(each.session_ms)
-        took = "" if each.took_ms is None else f", {_s(each.took_ms)} after its last sign of life"
+    for restart in slow[-SHOWN:]:
+        session = "unknown length" if restart.session_ms is None else _s(restart.session_ms)
+        took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
         evidence.append(
-            f"{each.instance_id} was back at {utc(each.back_ms)}{took}: {_s(each.late_ms)} after the end of "
-            f"a session of {session}, unless an admin had removed it (log offset {each.offset})"
+            f"{restart.instance_id} was back at {utc(restart.back_ms)}{took}: {_s(restart.late_ms)} after "
+            f"the end of a session of {session}, unless an admin had removed it (log offset {restart.offset})"
         )
     if len(slow) > SHOWN:
         evidence.append(f"and {count_of(len(slow) - SHOWN, 'time')} before")

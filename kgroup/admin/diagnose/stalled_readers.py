@@ -41,7 +41,7 @@ class Silent:
 def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
     found = facts.with_status(PartitionStatus.STALLED)
-    stalled = {place for place, _, status in found if status.weight == weight}
+    stalled = {partition for partition, _, status in found if status.weight == weight}
     if not stalled or facts.state is None:
         return []
     newest = max(facts.committed_ms.values(), default=-1)
@@ -51,8 +51,8 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue
-        since = min(max(began, facts.committed_ms.get(place, -1)) for place in waiting)
-        last = max([began, *(facts.committed_ms.get(place, -1) for place in member.holds)])
+        since = min(max(began, facts.committed_ms.get(partition, -1)) for partition in waiting)
+        last = max([began, *(facts.committed_ms.get(partition, -1) for partition in member.holds)])
         whole = last <= since or stalled.issuperset(member.holds)
         since = last if whole else since
         silent_ms = max(newest, facts.now_ms if whole else newest) - since
@@ -68,17 +68,18 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
     if partly := [each for each in silent if not each.whole]:
         from kgroup.history.fold.events import duration_text
 
-        places = [place for each in partly for place in each.waiting]
-        holder = {place: each for each in partly for place in each.waiting}
+        partitions = [partition for each in partly for partition in each.waiting]
+        holder = {partition: each for each in partly for partition in each.waiting}
         shortest = duration_text(min(each.silent_ms for each in partly))
-        stands = "stands" if len(places) == 1 else "stand"
+        stands = "stands" if len(partitions) == 1 else "stand"
         yield (
-            f"{some(places)} {stands} still for {shortest} while the member's others go on",
+            f"{some(partitions)} {stands} still for {shortest} while the member's others go on",
             "look for the record at that offset in the member's log: it may be one that it cannot process",
             [
-                f"{place} stands at offset {row.committed_offset} of {row.log_end_offset}, last committed at "
-                f"{utc(facts.committed_ms[place])}, read by {whereabouts(holder[place].member)}"
-                for place, row in _rows_of(facts, places)[:SHOWN]
+                f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}, "
+                f"last committed at {utc(facts.committed_ms[partition])}, "
+                f"read by {whereabouts(holder[partition].member)}"
+                for partition, row in _rows_of(facts, partitions)[:SHOWN]
             ],
         )
 
@@ -86,35 +87,35 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
     from kgroup.history.fold.events import duration_text
 
-    members, known = [each.member for each in silent], facts.group.member_count
-    shortest = duration_text(min(each.silent_ms for each in silent))
-    go_on = " while others go on" if all(each.others for each in silent) else ""
+    members, known = [reader.member for reader in silent], facts.group.member_count
+    shortest = duration_text(min(reader.silent_ms for reader in silent))
+    go_on = " while others go on" if all(reader.others for reader in silent) else ""
     if len(silent) == 1:
         who = f"{name_of(members[0])} has committed nothing for {shortest}{go_on}"
     else:
         of = f" of {known}" if known is not None else ""
         who = f"{len(silent)}{of} members have committed nothing for {shortest} and more{go_on}"
         who += one_host(members)
-    places = [place for each in silent for place in each.waiting]
-    unread = sum(row.lag or 0 for _, row in _rows_of(facts, places))
+    partitions = [partition for reader in silent for partition in reader.waiting]
+    unread = sum(row.lag or 0 for _, row in _rows_of(facts, partitions))
     evidence = []
-    for each in silent[:SHOWN]:
-        session_ms, rebalance_ms = each.member.session_timeout_ms, each.member.rebalance_timeout_ms
+    for reader in silent[:SHOWN]:
+        session_ms, rebalance_ms = reader.member.session_timeout_ms, reader.member.rebalance_timeout_ms
         terms = [
             f"{what} {duration_text(ms)}"
             for what, ms in (("session", session_ms), ("rebalance timeout", rebalance_ms))
             if ms > 0
         ]
         limits = f" ({', '.join(terms)})" if terms else ""
-        last = f"last sign at {utc(each.since_ms)}, {duration_text(each.silent_ms)} ago{limits}"
-        evidence.append(f"{whereabouts(each.member)}: {last}")
+        last = f"last sign at {utc(reader.since_ms)}, {duration_text(reader.silent_ms)} ago{limits}"
+        evidence.append(f"{whereabouts(reader.member)}: {last}")
     return (
-        f"{who}: {count_of(unread, 'record')} {'waits' if unread == 1 else 'wait'} in {some(places)}",
+        f"{who}: {count_of(unread, 'record')} {'waits' if unread == 1 else 'wait'} in {some(partitions)}",
         f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
         evidence,
     )
 
 
-def _rows_of(facts: Facts, places: Sequence[TopicPartition]) -> list[tuple[TopicPartition, OffsetRow]]:
-    wanted = set(places)
-    return [(place, row) for place, row in facts.rows if place in wanted]
+def _rows_of(facts: Facts, partitions: Sequence[TopicPartition]) -> list[tuple[TopicPartition, OffsetRow]]:
+    wanted = set(partitions)
+    return [(partition, row) for partition, row in facts.rows if partition in wanted]

@@ -42,52 +42,52 @@ def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     if places := set[TopicPartition]().union(*(those for _, those in behind)):
         _going(cluster, behind, places)
     held = {id(each): _held_back(each) for each in judged if TRANSACTIONS not in each.left_out}
-    if not (places := {place for those in held.values() for place in those}):
+    if not (places := {partition for those in held.values() for partition in those}):
         return
     try:
         transactions = open_transactions(cluster, places)
     except KgroupError:
         transactions = {}  # it adds to a finding, and decides nothing
     for each in judged:
-        each.holding = {place: transactions.get(place, ()) for place in held.get(id(each), ())}
+        each.holding = {partition: transactions.get(partition, ()) for partition in held.get(id(each), ())}
 
 
 def _held_back(facts: Facts) -> list[TopicPartition]:
     held = facts.with_status(PartitionStatus.HELD_BACK)
-    return [place for place, _, status in held if status.weight == ERROR]
+    return [partition for partition, _, status in held if status.weight == ERROR]
 
 
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
-    for place, row in facts.rows:
+    for partition, row in facts.rows:
         if not row.work or row.committed_offset is None:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
-            unread[place] = row.committed_offset
+            unread[partition] = row.committed_offset
     return unread
 
 
 def _going(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> None:
-    names = sorted({place.topic for place in places})
+    names = sorted({partition.topic for partition in places})
     try:
         settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
     except KgroupError:
         return  # a forecast is no part of the verdict
     kept = {
-        place: int(value)
-        for place in places
-        if isinstance(value := settings.get(place.topic), str)
+        partition: int(value)
+        for partition in places
+        if isinstance(value := settings.get(partition.topic), str)
         and value.isdigit()
         and int(value) > 0
         # Compaction alone deletes nothing by age.
-        and (not isinstance(policy := policies.get(place.topic), str) or "delete" in policy)
+        and (not isinstance(policy := policies.get(partition.topic), str) or "delete" in policy)
     }
     if not kept:
         return
-    aged = _written_before(cluster, {place: int(ms * NEAR) for place, ms in kept.items()}, behind)
+    aged = _written_before(cluster, {partition: int(ms * NEAR) for partition, ms in kept.items()}, behind)
     now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
     for (each, those), (old, unsure) in zip(behind, aged, strict=True):
@@ -95,14 +95,14 @@ def _going(
         rest = kept.keys() & those.keys() - old - unsure
         ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
         left, doubtful = left - len(ours), doubtful - len(decided)
-        chosen.append((each, {place: those[place] for place in sorted({*ours, *decided})}, old))
+        chosen.append((each, {partition: those[partition] for partition in sorted({*ours, *decided})}, old))
     times = times_at(cluster, [at for _, looked_at, _ in chosen for at in looked_at.items()])
     for each, looked_at, old in chosen:
         each.going = {
-            place: Going(kept[place], at if isinstance(at, int) else None)
-            for place in sorted(old | looked_at.keys())
-            for at in (times.get((place, looked_at.get(place, -1))),)
-            if (now_ms - at >= kept[place] * NEAR if isinstance(at, int) else place in old)
+            partition: Going(kept[partition], at if isinstance(at, int) else None)
+            for partition in sorted(old | looked_at.keys())
+            for at in (times.get((partition, looked_at.get(partition, -1))),)
+            if (now_ms - at >= kept[partition] * NEAR if isinstance(at, int) else partition in old)
         }
 
 
@@ -114,36 +114,36 @@ def _written_before(
     And those where only the record itself can tell.
     """
     now_ms = behind[0][0].now_ms
-    listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
-    cut = {place for each, _ in behind for place, _, _ in each.with_status(*_CUT)}
+    listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
+    cut = {partition for each, _ in behind for partition, _, _ in each.with_status(*_CUT)}
     asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     for each, those in behind:
         old, unsure = set(), set()
-        for place in those.keys() & listed.keys():
-            at = listed[place]
+        for partition in those.keys() & listed.keys():
+            at = listed[partition]
             if isinstance(at, KgroupError):
-                what = f"how long records of {place} have been unread: {at.message}"
+                what = f"how long records of {partition} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
                 continue
-            begins = starts.get(place)
-            first = max(those[place], begins.offset if isinstance(begins, ListedOffset) else 0)
+            begins = starts.get(partition)
+            first = max(those[partition], begins.offset if isinstance(begins, ListedOffset) else 0)
             if at.offset < 0 or at.offset > first + 1:
-                old.add(place)
+                old.add(partition)
             elif at.offset > first or at.timestamp_ms > now_ms:
                 # The one offset before the first young record may be a marker's; one to come says nothing.
-                unsure.add(place)
+                unsure.add(partition)
         yield old, unsure
 
 
 def unread(facts: Facts) -> Iterator[Found]:
     """Yield what holds readers back, and what is about to be lost."""
     if facts.holding:
-        rows = {place: row for place, row in facts.rows if place in facts.holding}
+        rows = {partition: row for partition, row in facts.rows if partition in facts.holding}
         evidence = [
-            f"{place}: committed {row.committed_offset}, last stable offset "
+            f"{partition}: committed {row.committed_offset}, last stable offset "
             f"{row.last_stable_offset}, log end {row.log_end_offset}"
-            for place, row in islice(sorted(rows.items()), SHOWN)
+            for partition, row in islice(sorted(rows.items()), SHOWN)
         ]
         known = {each for those in facts.holding.values() for each in those}
         evidence += [
@@ -169,7 +169,7 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         return
     from kgroup.history.fold.events import duration_text
 
-    dated = {place: each for place, each in facts.going.items() if each.written_ms is not None}
+    dated = {partition: each for partition, each in facts.going.items() if each.written_ms is not None}
     first = (
         min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in dated.values())
         if dated
@@ -184,8 +184,8 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
         f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
         [
-            f"{place}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
+            f"{partition}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
             f"{each.retention_ms} ({duration_text(each.retention_ms)})"
-            for place, each in sorted(dated.items())[:SHOWN]
+            for partition, each in sorted(dated.items())[:SHOWN]
         ],
     )

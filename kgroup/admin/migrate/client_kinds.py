@@ -61,7 +61,9 @@ def kinds_of_empty(
         if isinstance(offsets, KgroupError):
             unread = f"its commits could not be read: {offsets.message}"
             kinds[group_id] = Kind(None, unread, code_name(offsets))
-        elif marked := [place for place, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)]:
+        elif marked := [
+            partition for partition, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)
+        ]:
             because = f"the commit of {marked[0]} carries the metadata that Streams writes"
             kinds[group_id] = Kind(KAFKA_STREAMS, because)
         else:

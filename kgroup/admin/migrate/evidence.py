@@ -47,10 +47,10 @@ def gather(
     cluster: ClusterView, group_id: str, *, all_topics: bool = False, read_log: bool = False
 ) -> Evidence:
     """Return the evidence of one group, as `gather_all` does of many; raise why it is unavailable."""
-    found = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    return found
+    gathered = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
+    if isinstance(gathered, KgroupError):
+        raise gathered
+    return gathered
 
 
 def gather_all(
@@ -72,12 +72,12 @@ def gather_all(
         else:
             answers[group_id] = AnotherType(group)
     members = _members(cluster, [group for group in groups.values() if group.type == CLASSIC])
-    for group_id, found in members.items():
-        if isinstance(found, KgroupError):
-            answers[group_id] = found
+    for group_id, answer in members.items():
+        if isinstance(answer, KgroupError):
+            answers[group_id] = answer
             del groups[group_id]
         else:
-            groups[group_id] = found[0]
+            groups[group_id] = answer[0]
     logged = read_logged(cluster, groups) if read_log else dict.fromkeys(groups)
     empty = [group for group in groups.values() if _is_empty_of_consumers(group)]
     topics = cluster.metadata(None).topics if all_topics or empty else ()
@@ -85,9 +85,9 @@ def gather_all(
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
     live = [group.group_id for group in groups.values() if group.state != EMPTY]
     seen = describe(cluster, live, expected=False, topologies=False) if live else Description((), ())
-    findings = {found.group_id: found.findings for found in seen.groups}
+    findings = {seen_group.group_id: seen_group.findings for seen_group in seen.groups}
     hidden = {error.item: error for error in seen.errors}
-    hidden |= {found.group_id: found.errors[0] for found in seen.groups if found.errors}
+    hidden |= {seen_group.group_id: seen_group.errors[0] for seen_group in seen.groups if seen_group.errors}
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
         by_broker.setdefault(_broker_of(group), []).append(group.group_id)
@@ -151,13 +151,13 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
         own: dict[str, Mapping[str, str] | BrokerRefused] = {}
         for at in range(0, len(groups[broker]), BATCH):
             own |= _settings(cluster, broker, GROUP_RESOURCE, groups[broker][at : at + BATCH])
-        found = _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)]
-        refusal = found if isinstance(found, BrokerRefused) else None
+        settings = _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)]
+        refusal = settings if isinstance(settings, BrokerRefused) else None
         heartbeat = cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT)
         describes = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
         return Serving(
             broker=broker,
-            settings=None if isinstance(found, BrokerRefused) else found,
+            settings=None if isinstance(settings, BrokerRefused) else settings,
             refusal=refusal,
             own=own,
             serves_heartbeat=heartbeat is not None,
@@ -177,12 +177,12 @@ def _members(
     def ask(node: int, names: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
         request = DescribeGroupsRequest(groups=tuple(names))
         answer = cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
-        found: Answers[DescribedGroup] = {}
+        answered: Answers[DescribedGroup] = {}
         for group in answer.groups:
             needs, what = [on_group(DESCRIBE, group.group_id)], f"group {group.group_id}"
             failed = refused(group.error_code, what, group.error_message, needs) if group.error_code else None
-            found[group.group_id] = group if failed is None else failed
-        return found
+            answered[group.group_id] = group if failed is None else failed
+        return answered
 
     answers: Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]] = {}
     described = cluster.ask_coordinators([group.group_id for group in groups], ask, idempotent=True)
@@ -253,21 +253,21 @@ def _settings(
         answer = cluster.ask(broker, DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
     except BrokerRefused as error:
         return dict.fromkeys(names, error)
-    found: dict[str, Mapping[str, str] | BrokerRefused] = {}
+    settings: dict[str, Mapping[str, str] | BrokerRefused] = {}
     for result in answer.results:
         if result.error_code:
             needs = [on_group(DESCRIBE_CONFIGS, result.resource_name), on_cluster(DESCRIBE_CONFIGS)]
             what = f"settings of {result.resource_name}"
-            found[result.resource_name] = refused(result.error_code, what, result.error_message, needs)
+            settings[result.resource_name] = refused(result.error_code, what, result.error_message, needs)
         else:
-            found[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
+            settings[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
     left_out = "the broker omitted it"
     missing = {
         name: refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"settings of {name}", left_out)
         for name in names
-        if name not in found
+        if name not in settings
     }
-    return {**found, **missing}
+    return {**settings, **missing}
 
 
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
@@ -308,10 +308,10 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
 
 def logged(cluster: ClusterView, group_id: str) -> Logged | None:
     """Return what only the group's records show; None for a group without records."""
-    found = read_logged(cluster, [group_id])[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    return found
+    log = read_logged(cluster, [group_id])[group_id]
+    if isinstance(log, KgroupError):
+        raise log
+    return log
 
 
 def logged_in(state: GroupState) -> Logged:

@@ -175,16 +175,16 @@ def converted(changed: Iterable[MovedOffset]) -> dict[str, object]:
 
 def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
     """Return the partitions with another committed offset, metadata or leader epoch than before."""
-    places: Mapping[TopicPartition, object] = {**before, **after}
+    partitions: Mapping[TopicPartition, object] = {**before, **after}
     return tuple(
         MovedOffset(
-            place.topic,
-            place.partition,
-            before[place].offset if place in before else None,
-            after[place].offset if place in after else None,
+            partition.topic,
+            partition.partition,
+            before[partition].offset if partition in before else None,
+            after[partition].offset if partition in after else None,
         )
-        for place in sorted(places)
-        if before.get(place) != after.get(place)
+        for partition in sorted(partitions)
+        if before.get(partition) != after.get(partition)
     )
 
 

@@ -120,7 +120,7 @@ def plan_fleet(
         asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
         members = evidence.group.known_members
         ids = [member.client_id for member in members if member.client_id is not None]
-        names = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
+        names = [name for client_id in ids if (name := software_of(plan.group_id, client_id)) is not None]
         rows.append(
             FleetRow(
                 group_id=plan.group_id,

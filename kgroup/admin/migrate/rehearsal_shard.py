@@ -70,15 +70,15 @@ def copies_of(log: OffsetsLog, group_ids: Iterable[str]) -> dict[str, Copy]:
     copies = {group_id: Copy(log.source, log.partition) for group_id in group_ids}
     for chunk, headers in log.batches():
         for header in headers:
-            found: dict[str, list[LogRecord]] = {}
+            by_group: dict[str, list[LogRecord]] = {}
             if header.attributes & CONTROL:
                 marker = [LogRecord(r.key, r.value) for r in raw_records(chunk, header)]
-                found = {name: marker for name, c in copies.items() if header.producer_id in c.producers}
+                by_group = {name: marker for name, c in copies.items() if header.producer_id in c.producers}
             else:
                 for r in raw_records(chunk, header):
                     if r.key is not None and (name := group_of(r.key)) in copies:
-                        found.setdefault(name, []).append(LogRecord(r.key, r.value))
-            for name, records in found.items():
+                        by_group.setdefault(name, []).append(LogRecord(r.key, r.value))
+            for name, records in by_group.items():
                 copies[name].append(header, records)
     if log.failure is not None:
         raise log.failure

@@ -84,9 +84,9 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> tuple[Answers[Mapping[
     logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
     named: dict[str, set[str]] = {}
     for _, state in replay(logs, topic_names=source.topic_names, names=list(groups)).states:
-        read = named.setdefault(state.group_id, {place.topic for place in state.offsets})
+        read = named.setdefault(state.group_id, {partition.topic for partition in state.offsets})
         for member in state.view().members.values():
-            read |= {place.topic for place in member.holds} | set(member.topics)
+            read |= {partition.topic for partition in member.holds} | set(member.topics)
     unseen = set().union(*named.values()) - counts.keys()
     for name, topic in source.admin.topics(unseen).items():
         if isinstance(topic, TopicDescription):
@@ -111,8 +111,8 @@ def _in_files(source: Source, groups: Sequence[str]) -> tuple[Answers[Mapping[st
         seen = set(state.offsets) | {
             p for m in state.view().members.values() for p in m.holds | (m.target or set())
         }
-        for place in seen:
-            counts[place.topic] = max(counts.get(place.topic, 0), place.partition + 1)
+        for partition in seen:
+            counts[partition.topic] = max(counts.get(partition.topic, 0), partition.partition + 1)
     for fold in story.folds.values():
         source.topic_names |= fold.names.names
     unnamed = counts.keys() - set(source.topic_names.values())

@@ -26,9 +26,9 @@ def against_kafka_5(cluster: ClusterView, fleet: Fleet) -> tuple[Check, ...]:
 
 def _brokers(cluster: ClusterView) -> Iterator[Check]:
     """Yield the check of a group's plan for every broker; a common result appears once."""
-    found = serving(cluster, {broker.id: () for broker in cluster.brokers()})
+    reports = serving(cluster, {broker.id: () for broker in cluster.brokers()})
     fine = []
-    for broker, report in found.items():
+    for broker, report in reports.items():
         if isinstance(report, KgroupError):
             message, code = f"broker {broker}: {report.message}", code_name(report)
             yield Check("consumer_protocol", UNKNOWN, message, report.hint, {"broker": broker}, code)
@@ -47,7 +47,7 @@ def _brokers(cluster: ClusterView) -> Iterator[Check]:
                 "consumer_protocol", UNKNOWN, message, report.refusal.hint, evidence, report.refusal.name
             )
     if fine:
-        message = f"served by {len(fine)} of {count_of(len(found), 'broker')}"
+        message = f"served by {len(fine)} of {count_of(len(reports), 'broker')}"
         yield Check("consumer_protocol", OK, message, None, {"brokers": fine})
 
 

@@ -159,30 +159,30 @@ class WavesRun:
     def _baseline(self) -> None:
         """Measure the groups not measured before; an unknown value that a rule needs stops the wave here."""
         rules = self._wave_now.rules
-        wanted = [group.group_id for group in self._run.groups if group.seen_ms is None]
-        described, now_ms = self._described(wanted), self.cluster.now_ms()
+        unmeasured = [group.group_id for group in self._run.groups if group.seen_ms is None]
+        described, now_ms = self._described(unmeasured), self.cluster.now_ms()
         groups, stops = {group.group_id: group for group in self._run.groups}, []
-        for group_id in wanted:
-            found = described[group_id]
-            if isinstance(found, KgroupError):
-                stops.append(Stop(UNKNOWN, group_id, found.message, found.hint, code_name(found)))
+        for group_id in unmeasured:
+            group = described[group_id]
+            if isinstance(group, KgroupError):
+                stops.append(Stop(UNKNOWN, group_id, group.message, group.hint, code_name(group)))
                 continue
-            if found.members is None:
+            if group.members is None:
                 stops.append(Stop(UNKNOWN, group_id, f"{group_id}: its members are unknown"))
-            elif found.members and rules.lag_growth is not None and (unknown := lag_unknown(found)):
+            elif group.members and rules.lag_growth is not None and (unknown := lag_unknown(group)):
                 hint = "let it commit first, or set rules: {lag_growth: null, commits: false} for its wave"
                 message = f"{group_id}: its lag is unknown: {unknown[0]}"
                 stops.append(Stop(UNKNOWN, group_id, message, hint, unknown[1]))
             else:
                 groups[group_id] = replace(
                     groups[group_id],
-                    type_before=found.type,
-                    members_before=len(found.members),
-                    lag_before=found.work,
-                    partitions=len(found.offsets),
-                    type=found.type,
-                    state=found.state,
-                    members=len(found.members),
+                    type_before=group.type,
+                    members_before=len(group.members),
+                    lag_before=group.work,
+                    partitions=len(group.offsets),
+                    type=group.type,
+                    state=group.state,
+                    members=len(group.members),
                     seen_ms=now_ms,
                 )
         self._put_groups(groups)
@@ -195,8 +195,8 @@ class WavesRun:
             described = describe(self.cluster, group_ids, expected=False, topologies=False)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
-        found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
-        return found | {group.group_id: group for group in described.groups}
+        answers: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
+        return answers | {group.group_id: group for group in described.groups}
 
     def _move(self, rows: Mapping[str, FleetRow]) -> None:
         """Convert the wave's empty groups, and watch while its hook runs: one journal entry."""
@@ -241,14 +241,14 @@ class WavesRun:
 
     def _empty(self, rows: Mapping[str, FleetRow]) -> dict[str, Committed]:
         """Return the empty groups, which no hook can restart, with their offsets; raise Stopped if hidden."""
-        found: dict[str, Committed] = {}
+        offsets: dict[str, Committed] = {}
         for group_id in (r.group_id for r in rows.values() if r.verdict == READY and r.state == EMPTY):
             with self._stopping(group_id):
                 if not sees_every_topic(self.cluster):
                     # Offsets are proven the same, or nothing is converted.
                     raise raised(unseen_offsets(group_id))
-                found[group_id] = before_conversion(self.cluster, group_id, UPGRADE)
-        return found
+                offsets[group_id] = before_conversion(self.cluster, group_id, UPGRADE)
+        return offsets
 
     @contextmanager
     def _stopping(self, group_id: str) -> Iterator[None]:
@@ -372,10 +372,10 @@ class WavesRun:
             ]
             checks = judged(rules, group, *pair)
             groups[group.group_id] = replace(group, checks=checks)
-            for each in broken(checks):
-                why = RULE if each.status == BAD else UNKNOWN
-                message = f"{group.group_id}: {each.rule}: {each.message}"
-                stops.append(Stop(why, group.group_id, message, None, each.reason))
+            for check in broken(checks):
+                why = RULE if check.status == BAD else UNKNOWN
+                message = f"{group.group_id}: {check.rule}: {check.message}"
+                stops.append(Stop(why, group.group_id, message, None, check.reason))
         self._put_groups(groups)
         if stops:
             raise Stopped(*stops)

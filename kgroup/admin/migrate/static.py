@@ -192,7 +192,7 @@ def recorded(cluster: ClusterView, group_id: str) -> tuple[Logged | None, tuple[
 
 def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
     """Return the times in ms for which the group had fewer members than before, if it had as many again."""
-    found: list[int] = []
+    dips_ms: list[int] = []
     full, since_ms = 0, 0
     before = 0
     for held in history:
@@ -205,11 +205,11 @@ def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
         )
         if full and count >= full:
             if held.timestamp_ms - since_ms <= MOST_MS:
-                found.append(held.timestamp_ms - since_ms)
+                dips_ms.append(held.timestamp_ms - since_ms)
             full = 0
         elif not full and count < before:
             full, since_ms = before, held.timestamp_ms
         elif full and held.timestamp_ms - since_ms > MOST_MS:
             full = 0
         before = count
-    return tuple(found)
+    return tuple(dips_ms)

@@ -184,25 +184,25 @@ class Tracker:
         remaining: Collection[Member],
         blockers: Mapping[str, tuple[str, str | None]],
     ) -> list[tuple[str, str, str | None]]:
-        found = [(f"blocked:{code}", message, hint) for code, (message, hint) in blockers.items()]
+        waits = [(f"blocked:{code}", message, hint) for code, (message, hint) in blockers.items()]
         if group.state in REBALANCING:
             what = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
-            found.append(("rebalancing", f"{group.state}: the coordinator waits for {what}", None))
+            waits.append(("rebalancing", f"{group.state}: the coordinator waits for {what}", None))
         if group.state == EMPTY and group.type != target_of(self.direction):
             hint = command(f"{self.direction} execute", group.group_id)
-            found.append(("empty", "the group is empty and has not changed over", hint))
+            waits.append(("empty", "the group is empty and has not changed over", hint))
         for member in group.known_members:
-            found += _held_up(group, member)
+            waits += _held_up(group, member)
         away = [m for m in remaining if m.member_epoch != LEFT_FOR_NOW]
         if away:
             names = ", ".join(sorted(m.name for m in away)[:SHOWN]) + (" …" if len(away) > SHOWN else "")
-            found.append(
+            waits.append(
                 ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
             )
         elif 0 < len(group.known_members) < self.most:
             there = f"{count_of(len(group.known_members), 'member')}, {self.most} were there"
-            found.append(("fewer_members", f"{there}: a successor has not joined yet", None))
-        return found
+            waits.append(("fewer_members", f"{there}: a successor has not joined yet", None))
+        return waits
 
     def _since_when(self, now_ms: int, waits: list[tuple[str, str, str | None]]) -> tuple[Wait, ...]:
         """Return the waits, each with the moment since which it has been seen without a break."""
@@ -293,14 +293,14 @@ class Eyes:
             blockers = self._plans(there)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
-        found: Answers[Sight] = {}
+        sights: Answers[Sight] = {}
         for group_id, group in groups.items():
             if isinstance(group, KgroupError):
-                found[group_id] = group
+                sights[group_id] = group
                 continue
             blocking = blockers[group_id]
             if isinstance(blocking, KgroupError):
-                found[group_id] = blocking
+                sights[group_id] = blocking
                 continue
             # Every partition of the topics that its members name.
             partitions = frozenset(
@@ -309,8 +309,8 @@ class Eyes:
                 if isinstance(topic := topics.get(name), TopicDescription)
                 for known in topic.partitions
             )
-            found[group_id] = Sight(group, partitions, blocking)
-        return found
+            sights[group_id] = Sight(group, partitions, blocking)
+        return sights
 
     def _plans(self, groups: Iterable[GroupDescription]) -> Answers[Mapping[str, tuple[str, str | None]]]:
         """Return the blocking checks of each group's plan, as long as the group has not changed over."""

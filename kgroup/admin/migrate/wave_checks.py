@@ -80,8 +80,8 @@ def lag_unknown(group: GroupDescription) -> tuple[str, str | None] | None:
     return f"{place_of(row.topic, row.partition)}: {row.error or row.reason or 'unknown'}", row.error_code
 
 
-def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> RuleCheck:
-    if not wanted:
+def _commits(required: bool, first: GroupDescription, last: GroupDescription) -> RuleCheck:
+    if not required:
         return RuleCheck("commits", NOT_JUDGED, "the rule is false")
     if last.errors or first.errors:
         error = (*last.errors, *first.errors)[0]
@@ -98,12 +98,12 @@ def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> R
     ]
     idle = []
     for row in due:
-        place = place_of(row.topic, row.partition)
-        now = after.get(place)
+        partition = place_of(row.topic, row.partition)
+        now = after.get(partition)
         if now is None or now.committed_offset is None:
-            unknown.append(place)
+            unknown.append(partition)
         elif now.committed_offset <= (row.committed_offset or 0):
-            idle.append(place)
+            idle.append(partition)
     if idle:
         message = f"{count_of(len(idle), 'partition')} with unread records were not committed: "
         return RuleCheck("commits", BAD, message + first_of(sorted(idle)))

@@ -187,13 +187,13 @@ def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun
     Raise SafetyRefused when a wave that is done is not in the file as it was.
     """
     known = {run.name: run for run in stored}
-    found = []
+    resumed = []
     for wave in waves:
         run = known.pop(wave.name, None)
         if run is None:
-            found.append(WaveRun(wave.name, WAITING, tuple(map(GroupRun, wave.groups))))
+            resumed.append(WaveRun(wave.name, WAITING, tuple(map(GroupRun, wave.groups))))
         elif run.group_ids == wave.groups:
-            found.append(run)
+            resumed.append(run)
         elif run.step == DONE:
             raise _changed(run)
         else:
@@ -201,11 +201,11 @@ def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun
             before = {group.group_id: group for group in run.groups}
             groups = tuple(before.get(group_id) or GroupRun(group_id) for group_id in wave.groups)
             step = run.step if before.keys() >= set(wave.groups) else WAITING
-            found.append(replace(run, step=step, groups=groups))
+            resumed.append(replace(run, step=step, groups=groups))
     for run in known.values():
         if run.step == DONE:
             raise _changed(run)
-    return tuple(found)
+    return tuple(resumed)
 
 
 def _changed(run: WaveRun) -> SafetyRefused:

@@ -179,16 +179,16 @@ class Looks:
                 if not (cut_short(error) and self._names and not self.unseen):
                     self.unseen = (item_error("cluster", error),)
                 return
-            wanted = self.names if pending is None else [name for name in self.names if name in pending]
-            now = groups_now(self._cluster, wanted, offsets=self._offsets)
+            polled = self.names if pending is None else [name for name in self.names if name in pending]
+            now = groups_now(self._cluster, polled, offsets=self._offsets)
         before = self.failed
         self.failed = {
-            name: item_error(name, found)
-            for name, found in now.items()
-            if isinstance(found, KgroupError)
-            and not (cut_short(found) and name in self.seen and name not in before)
+            name: item_error(name, group)
+            for name, group in now.items()
+            if isinstance(group, KgroupError)
+            and not (cut_short(group) and name in self.seen and name not in before)
         }
-        self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
+        self.seen |= {name: group for name, group in now.items() if not isinstance(group, KgroupError)}
 
 
 def look_until(
@@ -216,8 +216,8 @@ def wait_for(
     Return how it ended for each, and what could not be seen at the end. Outages are survived and passed to
     `note`; a failure that more polls would not change is raised, but not for an absent group.
     """
-    wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
-    find = groups if callable(groups) else lambda: (wanted, ())
+    names = () if callable(groups) else tuple(dict.fromkeys(groups))
+    find = groups if callable(groups) else lambda: (names, ())
     ended: dict[str, Waited] = {}
     noted: str | None = None
     for looks in look_until(cluster, find, timeout_s, interval_s, offsets=condition.needs_offsets):
@@ -241,22 +241,22 @@ def groups_now(
 
     Raise reasons that do not pass.
     """
-    wanted = list(group_ids)
+    names = list(group_ids)
     try:
-        described = describe(cluster, wanted, offsets=offsets, expected=False, topologies=False)
+        described = describe(cluster, names, offsets=offsets, expected=False, topologies=False)
     except KgroupError as error:
         if not is_passing(error):
             raise
-        return dict.fromkeys(wanted, error)
-    found: dict[str, GroupDescription | None | KgroupError] = dict.fromkeys(wanted)
-    found |= {group.group_id: group for group in described.groups}
+        return dict.fromkeys(names, error)
+    now: dict[str, GroupDescription | None | KgroupError] = dict.fromkeys(names)
+    now |= {group.group_id: group for group in described.groups}
     for failed in described.errors:
         if failed.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
             reason = raised(failed)
             if not is_passing(reason):
                 raise reason
-            found[failed.item] = reason
-    return found
+            now[failed.item] = reason
+    return now
 
 
 def is_passing(error: KgroupError) -> bool:
@@ -305,8 +305,8 @@ def _lag_unseen(group: GroupDescription) -> ItemError:
     from kgroup.admin.read.lag import readers_unknown, unknown_of
 
     for row in unknown_of(group.offsets):
-        place = f"{row.topic}-{row.partition}"
+        partition = f"{row.topic}-{row.partition}"
         return ItemError(
-            place, row.error_code or "NOT_SEEN", f"the lag of {place}: {row.reason or row.error}"
+            partition, row.error_code or "NOT_SEEN", f"the lag of {partition}: {row.reason or row.error}"
         )
     return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", readers_unknown(group.state)))

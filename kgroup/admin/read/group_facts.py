@@ -58,7 +58,7 @@ class GroupFacts:
         self._unread = status_of(PartitionFacts(1, committed=0, members=0)) if empty else None
 
     def waiting(
-        self, place: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
+        self, partition: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
     ) -> Status | None:
         """Return the status of a partition with records to read from its committed offset on, else None.
 
@@ -67,22 +67,22 @@ class GroupFacts:
         start = view.start
         if self._unread is not None and isinstance(start, int) and start <= offset <= view.readable_at:
             return self._unread
-        owner, waited = owner or self._awaited.get(place), view.waited(offset)
+        owner, waited = owner or self._awaited.get(partition), view.waited(offset)
         if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
             return None
         if owner is not None and not isinstance(waited, int) and waited is not CLOCK_UNSURE:
             return None
         young = waited == 0
-        key = (place.topic if owner is None else owner.member_id, young, self._settled(place, owner))
-        found = self._waiting.get(key)
-        if found is None:
+        key = (partition.topic if owner is None else owner.member_id, young, self._settled(partition, owner))
+        status = self._waiting.get(key)
+        if status is None:
             committed = OffsetAndMetadata(offset, -1, "")
-            found = self._waiting[key] = status_of(self.of(place, committed, owner, bounds, view))
-        return found
+            status = self._waiting[key] = status_of(self.of(partition, committed, owner, bounds, view))
+        return status
 
     def of(
         self,
-        place: TopicPartition,
+        partition: TopicPartition,
         committed: OffsetAndMetadata | None,
         owner: Member | None,
         bounds: Bounds,
@@ -90,12 +90,12 @@ class GroupFacts:
     ) -> PartitionFacts:
         """Return the facts of one partition."""
         failure, log_start, log_end = bounds
-        owner = owner or self._awaited.get(place)
+        owner = owner or self._awaited.get(partition)
         offset = None if committed is None else committed.offset
         begins = log_start if offset is None else offset
         start: int | Unseen = 0 if log_start is None else log_start
         if offset is None and log_start is None:
-            start = Unseen("log start", "NOT_READ", f"{place}: where its log begins is not known")
+            start = Unseen("log start", "NOT_READ", f"{partition}: where its log begins is not known")
         stable: int | Unseen | None = log_end
         readable: bool | Unseen = True
         waited: int | Unseen = 0
@@ -106,7 +106,7 @@ class GroupFacts:
             readable, waited = view.readable(begins), view.waited(begins)
             opened = view.held_back_ms(stable) if isinstance(stable, int) else waited
         return PartitionFacts(
-            log_end if log_end is not None else _end_of(place, failure),
+            log_end if log_end is not None else _end_of(partition, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
             committed=self.unread or offset,
             start=start,
@@ -114,21 +114,21 @@ class GroupFacts:
             readable=readable,
             waited_ms=waited,
             open_ms=opened,
-            settled=self._settled(place, owner),
-            subscribed=True if owner is not None else self._subscribed(place.topic),
+            settled=self._settled(partition, owner),
+            subscribed=True if owner is not None else self._subscribed(partition.topic),
             members=self._members,
             owner=self._nobody if owner is None else _owner(owner),
             shared=self._shared,
             progress=NOT_READ,
         )
 
-    def _settled(self, place: TopicPartition, owner: Member | None) -> bool:
+    def _settled(self, partition: TopicPartition, owner: Member | None) -> bool:
         """Return whether nothing about a partition's owner is about to change."""
         if self._rebalances:
             return False
         if owner is not None:
-            return owner.state != MemberStatus.REVOKING or place in partitions_of(owner.target_assignment)
-        return not self._moving and place not in self._targets
+            return owner.state != MemberStatus.REVOKING or partition in partitions_of(owner.target_assignment)
+        return not self._moving and partition not in self._targets
 
     @cached_property
     def _targets(self) -> frozenset[TopicPartition]:
@@ -139,10 +139,10 @@ class GroupFacts:
     def _awaited(self) -> Mapping[TopicPartition, Member]:
         """The members that left for now, by the partitions that they will have when they are back."""
         return {
-            place: member
+            partition: member
             for member in self._group.known_members
             if member.state == MemberStatus.LEFT
-            for place in partitions_of(member.target_assignment)
+            for partition in partitions_of(member.target_assignment)
         }
 
     def _subscribed(self, topic: str) -> bool | Unseen:
@@ -172,10 +172,10 @@ def _owner(member: Member) -> Owner:
     return Owner(member.name, member.state == MemberStatus.LEFT)
 
 
-def _end_of(place: TopicPartition, failure: object) -> Unseen:
+def _end_of(partition: TopicPartition, failure: object) -> Unseen:
     if isinstance(failure, KgroupError):
-        return Unseen("log ends", code_name(failure), f"{place}: {failure.message}")
-    return Unseen("log ends", "NOT_READ", f"{place}: the end of its log is not known")
+        return Unseen("log ends", code_name(failure), f"{partition}: {failure.message}")
+    return Unseen("log ends", "NOT_READ", f"{partition}: the end of its log is not known")
 
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:

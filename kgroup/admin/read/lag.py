@@ -122,8 +122,9 @@ class Sight(dict[TopicPartition, SeenLog]):
         self._views = views
         self._producers = producers
 
-    def __missing__(self, place: TopicPartition) -> SeenLog:
-        answer, start, view = self._ends.get(place), self._starts.get(place), self._views.get(place)
+    def __missing__(self, partition: TopicPartition) -> SeenLog:
+        answer, start = self._ends.get(partition), self._starts.get(partition)
+        view = self._views.get(partition)
         end = answer.offset if isinstance(answer, ListedOffset) else None
         words = code = stable = None
         if isinstance(answer, KgroupError):
@@ -135,8 +136,8 @@ class Sight(dict[TopicPartition, SeenLog]):
             stable = min(view.stable, end)
         # A log that ends at 0 begins there.
         begins = start.offset if isinstance(start, ListedOffset) else 0 if end == 0 else None
-        held = self._producers.get(place) if stable is not None and stable != end else None
-        log = self[place] = SeenLog(answer, end, words, code, begins, view, stable, held)
+        held = self._producers.get(partition) if stable is not None and stable != end else None
+        log = self[partition] = SeenLog(answer, end, words, code, begins, view, stable, held)
         return log
 
 
@@ -155,8 +156,8 @@ def rows(
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
     facts = GroupFacts(group, None if offsets is not None else COMMITS_UNREAD)
-    places = sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
-    return tuple([_row(p, stored.get(p), owners.get(p), facts, sight[p]) for p in places])
+    partitions = sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
+    return tuple([_row(p, stored.get(p), owners.get(p), facts, sight[p]) for p in partitions])
 
 
 def readers_known(group: GroupDescription) -> bool:

@@ -139,14 +139,14 @@ def measure(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
 ) -> LagReport:
     """Return each group's lag now; `times` adds lag in time, `interval_s` rates from two polls."""
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     first: Mapping[tuple[str, str, int], OffsetRow] = {}
     if interval_s is not None:
         began = cluster.retry.clock()
-        first = by_partition(describe(cluster, wanted, expected=False, topologies=False))
+        first = by_partition(describe(cluster, names, expected=False, topologies=False))
         cluster.retry.pause(interval_s)
         interval_s = cluster.retry.clock() - began
-    description = describe(cluster, wanted, expected=False, topologies=False)
+    description = describe(cluster, names, expected=False, topologies=False)
     return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)
 
 
@@ -182,12 +182,12 @@ def sampled(
     describe: Callable[[list[str]], Description], group_ids: Iterable[str], interval_s: float | None
 ) -> LagReport:
     """Return the lag of the groups that `describe` reads, with `interval_s` at which rate."""
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     if interval_s is None:
-        return report_of(describe(wanted), {}, None)
-    began, first = time.monotonic(), by_partition(describe(wanted))
+        return report_of(describe(names), {}, None)
+    began, first = time.monotonic(), by_partition(describe(names))
     time.sleep(interval_s)
-    return report_of(describe(wanted), first, time.monotonic() - began)
+    return report_of(describe(names), first, time.monotonic() - began)
 
 
 def by_partition(description: Description) -> dict[tuple[str, str, int], OffsetRow]:
@@ -207,18 +207,18 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Mapping[s
         for group in groups
     }
     # A clock that is off shows in whatever was written last, where nothing waits too.
-    places = {
+    partitions = {
         group.group_id: [TopicPartition(row.topic, row.partition) for row in group.offsets]
         for group in groups
         if waiting[group.group_id]
     }
-    if not places:
+    if not partitions:
         return {}
-    clocks = clocks_of(cluster, cluster.now_ms(), set().union(*places.values()))
+    clocks = clocks_of(cluster, cluster.now_ms(), set().union(*partitions.values()))
     times = times_at(cluster, set().union(*waiting.values()))
     return {
         name: {at: _age(clock, times[at]) for at in waiting[name]}
-        for name, clock in ((name, clocks(those)) for name, those in places.items())
+        for name, clock in ((name, clocks(those)) for name, those in partitions.items())
     }
 
 
@@ -253,8 +253,8 @@ def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> Age | None:
     """Return the age of the oldest unread record, its bounds, or why it is unknown."""
     if not row.work or row.committed_offset is None:
         return 0 if row.work == 0 else None
-    place = TopicPartition(row.topic, row.partition)
-    young, old = (ages.get((place, at)) for at in (_waits_by(group, row), row.committed_offset))
+    partition = TopicPartition(row.topic, row.partition)
+    young, old = (ages.get((partition, at)) for at in (_waits_by(group, row), row.committed_offset))
     if young == old or not isinstance(old, int | Between):
         return old
     if not isinstance(young, int | Between):

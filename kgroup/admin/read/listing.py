@@ -31,11 +31,11 @@ def list_groups(
     groups: dict[str, GroupListing] = {}
     failed: dict[int, KgroupError] = {}
     answers = cluster.at_once({broker.id: partial(_groups_of, cluster, broker, sight) for broker in brokers})
-    for node, found in answers.items():
-        if isinstance(found, KgroupError):
-            failed[node] = found
+    for node, answer in answers.items():
+        if isinstance(answer, KgroupError):
+            failed[node] = answer
         else:
-            groups.update((group.group_id, group) for group in found)
+            groups.update((group.group_id, group) for group in answer)
     if failed and len(failed) == len(brokers):
         raise next(iter(failed.values()))
     cluster.learn({g.group_id: g.coordinator for g in groups.values() if g.coordinator is not None})
@@ -58,21 +58,21 @@ def with_members(
     Groups that cannot be described keep what is known of them, and are among the errors. Only groups neither
     in `known` nor counted already are requested.
     """
-    found = dict(known or {})
-    missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
+    described = dict(known or {})
+    missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in described]
     asked = groups_only(cluster, missing)
     errors = [item_error(name, error) for name, error in asked.items() if isinstance(error, KgroupError)]
-    found |= asked
+    described |= asked
     groups = tuple(
         GroupListing(
             group.group_id,
-            group.type or each.type,
+            group.type or seen.type,
             group.protocol_type,
-            group.state or each.state,
-            each.member_count,
+            group.state or seen.state,
+            seen.member_count,
             group.coordinator,
         )
-        if isinstance(each := found.get(group.group_id), GroupDescription)
+        if isinstance(seen := described.get(group.group_id), GroupDescription)
         else group
         for group in listing.groups
     )

@@ -62,7 +62,7 @@ def classic_member(
 
     consumer = protocol_type == CONSUMER_PROTOCOL
     metadata = metadata_of(wire, reports_instances)
-    wanted = _decoded(Subscription.decode, metadata) if consumer else None
+    subscription = _decoded(Subscription.decode, metadata) if consumer else None
     assigned = _decoded(Assigned.decode, wire.member_assignment) if consumer else None
     # A leader that assigns a member nothing may send no bytes for it; a rebalancing broker has none.
     nothing = consumer and group_state == STABLE and not wire.member_assignment
@@ -71,14 +71,14 @@ def classic_member(
         instance_id=wire.group_instance_id,
         client_id=wire.client_id,
         host=wire.client_host.removeprefix("/"),
-        rack_id=wanted.rack if wanted else None,
+        rack_id=subscription.rack if subscription else None,
         protocol=CLASSIC,
         member_epoch=None,
         state=MemberStatus.STABLE if group_state == STABLE else MemberStatus.REBALANCING,
-        subscribed_topics=wanted.topics if wanted else None,
+        subscribed_topics=subscription.topics if subscription else None,
         assignment=assignment_of(assigned.partitions) if assigned else () if nothing else None,
         user_data_bytes=len(assigned.user_data or b"") if assigned else None,
-        raw_metadata=None if wanted else text_of(metadata),
+        raw_metadata=None if subscription else text_of(metadata),
         raw_assignment=None if assigned else text_of(wire.member_assignment),
         instance_id_known=reports_instances,
     )
@@ -190,10 +190,10 @@ def streams_topology(
 
 def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
     """Return the source partitions of the active tasks; None when those of one are unknown."""
-    wanted = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
-    if any(task not in sources for task in wanted):
+    active = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
+    if any(task not in sources for task in active):
         return None
-    return assignment_of(partition for task in wanted for partition in sources[task])
+    return assignment_of(partition for task in active for partition in sources[task])
 
 
 def _tasks(wire: streams_group_describe.Assignment) -> Tasks:
@@ -218,10 +218,10 @@ def _phase(
     """Return the member's progress to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
         return MemberStatus.LEFT
-    owned, wanted = set(has), set(target)
-    if owned - wanted:
+    owned, target_set = set(has), set(target)
+    if owned - target_set:
         return MemberStatus.REVOKING
-    if wanted - owned:
+    if target_set - owned:
         return MemberStatus.WAITING
     return MemberStatus.STABLE if epoch == assignment_epoch else MemberStatus.BEHIND
 

@@ -68,7 +68,7 @@ def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Committ
 def fetched(
     cluster: ClusterView,
     node: int,
-    wanted: Mapping[str, Collection[TopicPartition] | None],
+    requested: Mapping[str, Collection[TopicPartition] | None],
     left_s: float,
     *,
     stable: bool = False,
@@ -82,25 +82,25 @@ def fetched(
     served = cluster.transport.versions(node, OFFSET_FETCH)
     batches = served is None or served[-1] >= BATCH_VERSION
     lowest = STABLE_SINCE if stable else 2
-    found: Answers[FetchedTopics] = {}
-    for batch in (tuple(wanted),) if batches else tuple((group,) for group in wanted):
-        request = _request({group: wanted[group] for group in batch}, batches, stable)
+    answers: Answers[FetchedTopics] = {}
+    for batch in (tuple(requested),) if batches else tuple((group,) for group in requested):
+        request = _request({group: requested[group] for group in batch}, batches, stable)
         # Version 10 names topics by id, which identifies no deleted topic.
         versions = (lowest, NAMES_UNTIL)
         answer = cluster.ask(node, request, OffsetFetchResponse, versions=versions, timeout_s=left_s)
         for result in answer.groups if batches else (answer,):
             group = result.group_id if batches else batch[0]  # type: ignore[union-attr]
             if result.error_code:
-                found[group] = refused(
+                answers[group] = refused(
                     result.error_code, f"offsets of group {group}", needs=[on_group(DESCRIBE, group)]
                 )
             else:
-                found[group] = result.topics
-    return found
+                answers[group] = result.topics
+    return answers
 
 
 def _request(
-    wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool, stable: bool
+    requested: Mapping[str, Collection[TopicPartition] | None], batches: bool, stable: bool
 ) -> OffsetFetchRequest:
     """Return an OffsetFetch of groups and partitions; before version 8 (no `batches`) of one group."""
     from kgroup.protocol.messages.offset_fetch import (
@@ -112,7 +112,7 @@ def _request(
 
     numbers = {
         group: None if of is None else {t: tuple(p.partition for p in ps) for t, ps in by_topic(of)}
-        for group, of in wanted.items()
+        for group, of in requested.items()
     }
     if not batches:
         ((group, named),) = numbers.items()
@@ -121,14 +121,14 @@ def _request(
         return OffsetFetchRequest(require_stable=stable, group_id=group, topics=topics)
     groups = []
     for group, named in numbers.items():
-        each = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in (named or {}).items()]
-        topics_of = None if named is None else tuple(each)
+        entries = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in (named or {}).items()]
+        topics_of = None if named is None else tuple(entries)
         groups.append(OffsetFetchRequestGroup(group_id=group, topics=topics_of))
     return OffsetFetchRequest(require_stable=stable, groups=tuple(groups))
 
 
 def _committed(topics: FetchedTopics) -> Committed | KgroupError:
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in topics:
         name = topic.name
         for p in topic.partitions:
@@ -136,15 +136,15 @@ def _committed(topics: FetchedTopics) -> Committed | KgroupError:
                 what = f"the committed offset of {name}-{p.partition_index}"
                 return refused(p.error_code, what, needs=[on_topic(DESCRIBE, name)])
             if p.committed_offset != NO_OFFSET:
-                found[place_of(name, p.partition_index)] = OffsetAndMetadata(
+                offsets[place_of(name, p.partition_index)] = OffsetAndMetadata(
                     p.committed_offset, p.committed_leader_epoch, p.metadata or ""
                 )
-    return found
+    return offsets
 
 
 def list_offsets(
     cluster: ClusterView,
-    wanted: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription] | None = None,
     *,
     isolation: int = READ_UNCOMMITTED,
@@ -157,58 +157,60 @@ def list_offsets(
     """
     retry = cluster.retry
     deadline = retry.part_ends()
-    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
-    pending = dict(wanted)
+    listed: dict[TopicPartition, ListedOffset | KgroupError] = {}
+    pending = dict(requested)
     for delay in retry.backoff.delays(retry.chance):
         known = topics if topics is not None else cluster.topics({p.topic for p in pending})
         left = max(deadline - retry.clock(), 0.001)
-        found.update(_list_once(cluster, pending, known, left, isolation))
+        listed.update(_list_once(cluster, pending, known, left, isolation))
         # A leader may have moved; a missing topic or leader is final.
         pending = {
             p: when
             for p, when in pending.items()
-            if isinstance(answer := found[p], (Unreachable, BrokerRefused))
+            if isinstance(answer := listed[p], (Unreachable, BrokerRefused))
             and not (isinstance(answer, BrokerRefused) and answer.code in _SETTLED)
             and may_repeat(answer, idempotent=True)
         }
         if not pending or retry.clock() + delay >= deadline:
-            return found
+            return listed
         topics = None
         retry.sleep(delay)
-    return found
+    return listed
 
 
 def _list_once(
     cluster: ClusterView,
-    wanted: Mapping[TopicPartition, int],
+    requested: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription],
     left_s: float,
     isolation: int,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-    led, leaderless = by_leader(wanted, topics)
-    found: dict[TopicPartition, ListedOffset | KgroupError] = {**leaderless}
+    led, leaderless = by_leader(requested, topics)
+    answers: dict[TopicPartition, ListedOffset | KgroupError] = {**leaderless}
     works = {
-        leader: partial(_ask_leader, cluster, leader, {p: wanted[p] for p in places}, left_s, isolation)
-        for leader, places in led.items()
+        leader: partial(
+            _ask_leader, cluster, leader, {p: requested[p] for p in partitions}, left_s, isolation
+        )
+        for leader, partitions in led.items()
     }
     for leader, listed in cluster.at_once(works).items():
         if isinstance(listed, KgroupError) and not isinstance(listed, Unreachable | BrokerRefused):
             raise listed
         for partition in led[leader]:
             answer = listed if isinstance(listed, KgroupError) else listed.get(partition)
-            found[partition] = answer or refused(
+            answers[partition] = answer or refused(
                 ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker omitted it"
             )
-    return found
+    return answers
 
 
 def by_leader(
     partitions: Iterable[TopicPartition], topics: Answers[TopicDescription]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, KgroupError]]:
     """Return partitions by the broker that leads them, and why the others have no leader."""
-    leaders = {place: leader_of(place, topics) for place in partitions}
-    led = grouped((leader, place) for place, leader in leaders.items() if isinstance(leader, int))
-    return led, {place: error for place, error in leaders.items() if isinstance(error, KgroupError)}
+    leaders = {partition: leader_of(partition, topics) for partition in partitions}
+    led = grouped((leader, partition) for partition, leader in leaders.items() if isinstance(leader, int))
+    return led, {partition: error for partition, error in leaders.items() if isinstance(error, KgroupError)}
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:
@@ -282,24 +284,26 @@ def _ask_oldest(
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """Return the ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
     by_topic = grouped(
-        (place.topic, ListOffsets0Partition(partition_index=place.partition, timestamp=when))
-        for place, when in sorted(asked.items())
+        (partition.topic, ListOffsets0Partition(partition_index=partition.partition, timestamp=when))
+        for partition, when in sorted(asked.items())
     )
     topics = tuple(ListOffsets0Topic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items())
     request = ListOffsets0Request(replica_id=CONSUMER_REPLICA, topics=topics)
     answer = cluster.ask(leader, request, ListOffsets0Response, timeout_s=left_s)
-    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
+    listed: dict[TopicPartition, ListedOffset | KgroupError] = {}
     for topic in answer.topics:
         for p in topic.partitions:
-            place = TopicPartition(topic.name, p.partition_index)
+            partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code:
-                found[place] = refused(p.error_code, str(place), needs=[on_topic(DESCRIBE, topic.name)])
+                listed[partition] = refused(
+                    p.error_code, str(partition), needs=[on_topic(DESCRIBE, topic.name)]
+                )
             elif p.offsets:
-                found[place] = ListedOffset(p.offsets[0], -1, -1)
+                listed[partition] = ListedOffset(p.offsets[0], -1, -1)
             else:
                 what = "the broker reported no offset"
-                found[place] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(place), what)
-    return found
+                listed[partition] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), what)
+    return listed
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:

@@ -65,14 +65,14 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
             what = f"{count_of(len(story.bad), 'damaged range')} of {log.source} could not be read"
             damaged = DecodeError(what)
         events = grouped((event.group, event) for event in story.events)
-        found = dict[str, str | KgroupError | None]()
+        words = dict[str, str | KgroupError | None]()
         for name in names:
             mine = events.get(name, ())
             # Without members now, it had none since the last of its records about them.
             left_ms = max((e.timestamp_ms for e in mine if e.kind not in OF_OFFSETS), default=-1)
             after = [event for event in mine if event.timestamp_ms >= left_ms]
-            found[name] = _words(from_outside(after, since_ms, memberless=True)) or damaged
-        return found
+            words[name] = _words(from_outside(after, since_ms, memberless=True)) or damaged
+        return words
 
     try:
         topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
@@ -81,10 +81,10 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
     return read_each(topic, group_ids, recent)
 
 
-def _words(found: Sequence[Event]) -> str | None:
-    if not found:
+def _words(events: Sequence[Event]) -> str | None:
+    if not events:
         return None
-    places = sorted({str(place) for event in found for place in event.partitions})
-    last = max(event.last_ms for event in found)
+    partitions = sorted({str(partition) for event in events for partition in event.partitions})
+    last = max(event.last_ms for event in events)
     who = "a reader that assigns its partitions itself does not notice this change: stop it first"
-    return f"offsets of {first_of(places, 3)} were committed by no member until {utc(last)}; {who}"
+    return f"offsets of {first_of(partitions, 3)} were committed by no member until {utc(last)}; {who}"

@@ -133,13 +133,13 @@ class Logs:
         A partition that cannot be read says why in its view; none is fatal for the others.
         """
         pending = {}
-        for place, wanted in offsets.items():
-            view = self.views.setdefault(place, LogView())
+        for partition, wanted in offsets.items():
+            view = self.views.setdefault(partition, LogView())
             view.stable, view.unread, view.nothing_from = None, None, -1
             view.asked_at = max(wanted)
             # What had a record behind it still has.
             if view.asked_at > view.readable_at:
-                pending[place] = view.asked_at
+                pending[partition] = view.asked_at
         size = FIRST_BYTES
         for _ in range(ROUNDS):
             if not pending:
@@ -147,65 +147,65 @@ class Logs:
             answers = self._fetched(pending, topics, size)
             pending = dict(self._following(offsets, pending, answers))
             size = MORE_BYTES
-        for place, at in pending.items():
-            what = f"{place}: {ROUNDS} fetches brought no record before offset {at}"
-            self.views[place].unread = Unseen(LOOK, "NOT_FOUND", what)
+        for partition, at in pending.items():
+            what = f"{partition}: {ROUNDS} fetches brought no record before offset {at}"
+            self.views[partition].unread = Unseen(LOOK, "NOT_FOUND", what)
         self._list_stable(offsets, topics)
 
     def recent(
         self, places: Collection[TopicPartition], topics: Answers[TopicDescription], here_ms: int
     ) -> None:
         """Find where the records of the last PROMPT_MS begin, of partitions not asked before."""
-        asked = [place for place in places if self.views[place].recent_from is None]
+        asked = [partition for partition in places if self.views[partition].recent_from is None]
         if not asked:
             return
         self.clock = self.clock or clock_of(self.cluster, here_ms, asked, topics)
         newest = self.clock.newest_ms
-        for place, seen in self._recent(asked, topics, self.clock.most_ms):
-            self.views[place].recent_from = seen
-            self.views[place].clock_is_behind = self.clock.may_be_behind(place)
+        for partition, seen in self._recent(asked, topics, self.clock.most_ms):
+            self.views[partition].recent_from = seen
+            self.views[partition].clock_is_behind = self.clock.may_be_behind(partition)
         if not self.clock.sure and newest is not None:
-            for place, seen in self._recent(asked, topics, newest):
-                self.views[place].recent_at_most = seen
+            for partition, seen in self._recent(asked, topics, newest):
+                self.views[partition].recent_at_most = seen
 
     def hold(
         self, held: Collection[TopicPartition], producers: Mapping[TopicPartition, Collection[OpenProducer]]
     ) -> None:
         """Ask when the transactions began that hold readers back, where their records do not look young."""
         clock, views = self.clock, self.views
-        ends = {place: end for place in held if isinstance(end := views[place].stable, int)}
-        old = {place: end for place, end in ends.items() if views[place].waited(end) != 0}
+        ends = {partition: end for partition in held if isinstance(end := views[partition].stable, int)}
+        old = {partition: end for partition, end in ends.items() if views[partition].waited(end) != 0}
         if clock is None or not old:
             return
         try:
             known = open_transactions(self.cluster, old)
         except KgroupError as error:
             if code_name(error) != ErrorCode.UNSUPPORTED_VERSION.name:
-                for place in old:
-                    what = f"since when a transaction holds readers of {place} back: {error.message}"
-                    views[place].opened = Unseen("transactions", code_name(error), what)
+                for partition in old:
+                    what = f"since when a transaction holds readers of {partition} back: {error.message}"
+                    views[partition].opened = Unseen("transactions", code_name(error), what)
             return  # by the times of their records, before Kafka 3.0
-        for place, end in old.items():
-            ids = {each.producer_id for each in producers.get(place, ()) if each.start_offset == end}
-            begun = [each.start_ms for each in known[place] if not ids or each.producer_id in ids]
+        for partition, end in old.items():
+            ids = {each.producer_id for each in producers.get(partition, ()) if each.start_offset == end}
+            begun = [each.start_ms for each in known[partition] if not ids or each.producer_id in ids]
             if begun and min(begun) >= 0:
-                views[place].open_since(min(begun), clock)
+                views[partition].open_since(min(begun), clock)
 
     def _recent(
         self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
     ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
         listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
         future = self.clock.future if self.clock is not None else ()
-        for place, at in listed.items():
+        for partition, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
-                seen = Unseen(TIMES, code_name(at), f"{place}: {at.message}")
-            elif place in future or at.timestamp_ms > now_ms + FUTURE_MS:
-                what = f"{place}: a record is stamped in the future, so when others came is not known"
+                seen = Unseen(TIMES, code_name(at), f"{partition}: {at.message}")
+            elif partition in future or at.timestamp_ms > now_ms + FUTURE_MS:
+                what = f"{partition}: a record is stamped in the future, so when others came is not known"
                 seen = Unseen(TIMES, FUTURE, what)
             else:
                 seen = at.offset
-            yield place, seen
+            yield partition, seen
 
     def _fetched(
         self, offsets: Positions, topics: Answers[TopicDescription], size: int
@@ -230,16 +230,16 @@ class Logs:
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Note what the answers show; yield what to ask next: after it, or from a group's earlier offset."""
         outside: list[TopicPartition] = []
-        for place, answer in answers.items():
-            view, offset = self.views[place], asked[place]
+        for partition, answer in answers.items():
+            view, offset = self.views[partition], asked[partition]
             if not isinstance(answer, KgroupError) and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                outside.append(place)
+                outside.append(partition)
                 continue
             try:
-                answer = _records_of(place, answer)
+                answer = _records_of(partition, answer)
                 found, after = first_readable(answer, offset)
             except KgroupError as error:
-                view.unread = Unseen(LOOK, code_name(error), f"{place}: {error.message}")
+                view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
                 continue
             if answer.last_stable_offset >= 0:
                 view.stable = answer.last_stable_offset
@@ -248,14 +248,14 @@ class Logs:
             if found is not None:
                 view.readable_at = max(view.readable_at, found)
             elif after < answer.last_stable_offset:
-                yield place, after
+                yield partition, after
             else:
-                before = [at for at in wanted[place] if not 0 <= view.nothing_from <= at]
+                before = [at for at in wanted[partition] if not 0 <= view.nothing_from <= at]
                 view.nothing_from = max(at for at in before if at <= offset)
                 view.nothing_to = answer.last_stable_offset
                 # A group that is further behind may have records left.
                 if earlier := [at for at in before if at < view.nothing_from]:
-                    yield place, max(earlier)
+                    yield partition, max(earlier)
         yield from self._from_the_start(outside, asked)
 
     def _from_the_start(
@@ -263,39 +263,39 @@ class Logs:
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Yield where logs begin that lack the offset asked for."""
         starts = list_offsets(self.cluster, dict.fromkeys(places, EARLIEST)) if places else {}
-        for place, start in starts.items():
-            view = self.views[place]
+        for partition, start in starts.items():
+            view = self.views[partition]
             if isinstance(start, KgroupError):
-                view.start = view.unread = Unseen(LOOK, code_name(start), f"{place}: {start.message}")
+                view.start = view.unread = Unseen(LOOK, code_name(start), f"{partition}: {start.message}")
                 continue
             view.start = start.offset
-            if start.offset > asked[place]:
-                yield place, start.offset
+            if start.offset > asked[partition]:
+                yield partition, start.offset
             else:
-                what = f"{place}: offset {asked[place]} is not in its log"
+                what = f"{partition}: offset {asked[partition]} is not in its log"
                 view.unread = Unseen(LOOK, ErrorCode.OFFSET_OUT_OF_RANGE.name, what)
 
     def _list_stable(self, places: Collection[TopicPartition], topics: Answers[TopicDescription]) -> None:
         """Ask for the bounds that no answer to a Fetch had: these take no right to read."""
         for attribute, when, isolation in (("stable", LATEST, READ_COMMITTED), ("start", EARLIEST, 0)):
-            missing = [place for place in places if getattr(self.views[place], attribute) is None]
+            missing = [partition for partition in places if getattr(self.views[partition], attribute) is None]
             wanted = dict.fromkeys(missing, when)
             listed = list_offsets(self.cluster, wanted, topics, isolation=isolation) if missing else {}
-            for place, at in listed.items():
+            for partition, at in listed.items():
                 seen = (
                     at.offset
                     if isinstance(at, ListedOffset)
-                    else Unseen(f"{attribute} offset", code_name(at), f"{place}: {at.message}")
+                    else Unseen(f"{attribute} offset", code_name(at), f"{partition}: {at.message}")
                 )
-                setattr(self.views[place], attribute, seen)
+                setattr(self.views[partition], attribute, seen)
 
 
-def _records_of(place: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
+def _records_of(partition: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
     """Return the answer with records; raise why there is none."""
     if isinstance(answer, KgroupError):
         raise answer
     if answer.error_code:
-        raise refused(answer.error_code, f"records of {place}", needs=[on_topic(READ, place.topic)])
+        raise refused(answer.error_code, f"records of {partition}", needs=[on_topic(READ, partition.topic)])
     return answer
 
 

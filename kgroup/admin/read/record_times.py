@@ -41,70 +41,72 @@ def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) ->
     partition that cannot be read has its error; none is fatal for the others.
     """
     topics = cluster.topics({partition.topic for partition in offsets})
-    found: RecordTimes = {}
+    times: RecordTimes = {}
     pending = dict(offsets)
     for _ in range(ROUNDS):
         if not pending:
             break
         answers = fetch_by_leader(cluster, pending, topics)
-        pending = _advance(cluster, pending, answers, found)
+        pending = _advance(cluster, pending, answers, times)
     for partition, at in pending.items():
         batches = f"{ROUNDS} fetches from offset {offsets[partition]} to {at} brought no record"
-        found[partition] = Untimed(f"{batches}: markers of transactions, or compacted away")
-    return found
+        times[partition] = Untimed(f"{batches}: markers of transactions, or compacted away")
+    return times
 
 
 def times_at(
-    cluster: ClusterView, wanted: Iterable[tuple[TopicPartition, int]]
+    cluster: ClusterView, requested: Iterable[tuple[TopicPartition, int]]
 ) -> dict[tuple[TopicPartition, int], Age]:
     """Return the same for several offsets of a partition: as many rounds as one of them has."""
-    left = set(wanted)
-    found: dict[tuple[TopicPartition, int], Age] = {}
+    left = set(requested)
+    ages: dict[tuple[TopicPartition, int], Age] = {}
     while left:
         # A fetch request names a partition once.
         offsets = dict(left)
         left -= set(offsets.items())
-        found |= {(place, offsets[place]): at for place, at in record_times(cluster, offsets).items()}
-    return found
+        ages |= {
+            (partition, offsets[partition]): at for partition, at in record_times(cluster, offsets).items()
+        }
+    return ages
 
 
 def _advance(
     cluster: ClusterView,
     asked: Mapping[TopicPartition, int],
     answers: Mapping[TopicPartition, PartitionData | KgroupError],
-    found: RecordTimes,
+    times: RecordTimes,
 ) -> dict[TopicPartition, int]:
-    """Put the answers' times into `found`; return the offsets to request next."""
+    """Put the answers' times into `times`; return the offsets to request next."""
     following: dict[TopicPartition, int] = {}
     before_start: list[TopicPartition] = []
     for partition, answer in answers.items():
         if isinstance(answer, KgroupError):
-            found[partition] = answer
+            times[partition] = answer
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             before_start.append(partition)
         elif answer.error_code:
-            found[partition] = refused(
+            times[partition] = refused(
                 answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
             )
         else:
             try:
                 written_ms, after = _first_time(answer.records or b"", asked[partition])
             except DecodeError as error:
-                found[partition] = error
+                times[partition] = error
                 continue
             if written_ms is None and asked[partition] < after < answer.high_watermark:
                 following[partition] = after
-            found[partition] = (
+            times[partition] = (
                 _NO_RECORD if written_ms is None else _NO_TIME if written_ms < 0 else written_ms
             )
     starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST)) if before_start else {}
     for partition, start in starts.items():
         if isinstance(start, KgroupError):
-            found[partition] = start
+            times[partition] = start
         elif start.offset > asked[partition]:
             following[partition] = start.offset
         else:
-            found[partition] = Untimed(
+            times[partition] = Untimed(
                 f"offset {asked[partition]} is not in its log, which begins at {start.offset}"
             )
     return following
@@ -134,15 +136,15 @@ def fetch_by_leader(
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     """Return each leader's answer to a Fetch from the positions on, or why there is none."""
     led, leaderless = by_leader(offsets, topics)
-    found: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
+    answers: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
     for leader, partitions in led.items():
-        found.update(fetch(cluster, leader, partitions, offsets))
+        answers.update(fetch(cluster, leader, partitions, offsets))
         # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
         for partition in partitions:
-            answer = found[partition]
+            answer = answers[partition]
             if len(partitions) > 1 and not isinstance(answer, KgroupError) and cut_off(answer):
-                found.update(fetch(cluster, leader, [partition], offsets))
-    return found
+                answers.update(fetch(cluster, leader, [partition], offsets))
+    return answers
 
 
 def cut_off(answer: PartitionData) -> bool:

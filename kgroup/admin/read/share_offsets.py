@@ -55,28 +55,28 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
             DescribeShareGroupOffsetsResponse,
         )
 
-        wanted = tuple(DescribeShareGroupOffsetsRequestGroup(group_id=name) for name in groups)
-        request = DescribeShareGroupOffsetsRequest(groups=wanted)
+        requested = tuple(DescribeShareGroupOffsetsRequestGroup(group_id=name) for name in groups)
+        request = DescribeShareGroupOffsetsRequest(groups=requested)
         answers: Answers[ShareOffsets] = {}
         for group in cluster.ask(node, request, DescribeShareGroupOffsetsResponse, timeout_s=left_s).groups:
             if group.error_code:
                 what, needs = f"offsets of share group {group.group_id}", [on_group(DESCRIBE, group.group_id)]
                 answers[group.group_id] = refused(group.error_code, what, group.error_message, needs)
                 continue
-            found = answers[group.group_id] = ShareOffsets()
+            offsets = answers[group.group_id] = ShareOffsets()
             for topic in group.topics:
                 for p in topic.partitions:
-                    place = place_of(topic.topic_name, p.partition_index)
+                    partition = place_of(topic.topic_name, p.partition_index)
                     if p.error_code:
                         needs = [on_topic(DESCRIBE, topic.topic_name)]
-                        what = f"the start offset of {place}"
-                        found.failed[place] = refused(p.error_code, what, p.error_message, needs)
+                        what = f"the start offset of {partition}"
+                        offsets.failed[partition] = refused(p.error_code, what, p.error_message, needs)
                     elif p.start_offset < 0:
-                        found.not_set.add(place)
+                        offsets.not_set.add(partition)
                     else:
-                        found.starts[place] = OffsetAndMetadata(p.start_offset, p.leader_epoch)
+                        offsets.starts[partition] = OffsetAndMetadata(p.start_offset, p.leader_epoch)
                         if p.lag >= 0:
-                            found.lags[place] = p.lag
+                            offsets.lags[partition] = p.lag
         return answers
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)
@@ -91,8 +91,8 @@ def stored_offsets(
     others = [name for name in group_ids if name not in share]
     shared = share_offsets(cluster, share) if share else {}
     stored = committed(cluster, others) if others else {}
-    for name, found in shared.items():
-        stored[name] = found if isinstance(found, KgroupError) else found.starts
+    for name, report in shared.items():
+        stored[name] = report if isinstance(report, KgroupError) else report.starts
     return stored, shared
 
 
@@ -101,37 +101,37 @@ def topics_stored(
 ) -> Answers[frozenset[str]]:
     """Return the topics with offsets of the groups; for share groups also those without any yet."""
     stored, shared = stored_offsets(cluster, group_ids, share)
-    found: Answers[frozenset[str]] = {}
+    topics: Answers[frozenset[str]] = {}
     for name, offsets in stored.items():
         whole = shared.get(name)
         unset = whole.without_start if isinstance(whole, ShareOffsets) else ()
-        found[name] = (
+        topics[name] = (
             offsets if isinstance(offsets, KgroupError) else frozenset(p.topic for p in (*offsets, *unset))
         )
-    return found
+    return topics
 
 
-def share_rows(rows: Iterable[OffsetRow], found: ShareOffsets | None) -> tuple[OffsetRow, ...]:
+def share_rows(rows: Iterable[OffsetRow], offsets: ShareOffsets | None) -> tuple[OffsetRow, ...]:
     """Return the rows of a share group with the lag its coordinator reports; its partitions have no owner."""
-    if found is None:
+    if offsets is None:
         return tuple(rows)
-    return tuple(_row(row, found, place_of(row.topic, row.partition)) for row in rows)
+    return tuple(_row(row, offsets, place_of(row.topic, row.partition)) for row in rows)
 
 
-def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRow:
-    if place in found.lags:
-        lag = found.lags[place]
+def _row(row: OffsetRow, offsets: ShareOffsets, partition: TopicPartition) -> OffsetRow:
+    if partition in offsets.lags:
+        lag = offsets.lags[partition]
         nothing = row.lag is not None and row.unreadable == row.lag
         status = row.status if lag else READ
         return replace(row, lag=lag, reason=None, status=status, unreadable=lag if nothing else 0)
-    if place in found.failed:
-        return _without_lag(row, found.failed[place].message, commit_known=False)
+    if partition in offsets.failed:
+        return _without_lag(row, offsets.failed[partition].message, commit_known=False)
     if row.lag == 0 or row.gone:
         return row  # the log holds nothing from there on
     if row.committed_offset is not None:
         most = "" if row.lag is None else f": at most {row.lag} wait"
         return _without_lag(row, row.reason or NOT_COUNTED + most)
-    unset = place in found.not_set
+    unset = partition in offsets.not_set
     return _without_lag(row, NOT_SET if unset else NOT_READ, commit_known=not unset)
 
 
@@ -141,16 +141,16 @@ def _without_lag(row: OffsetRow, reason: str, *, commit_known: bool = True) -> O
 
 
 def unread_starts(
-    group_id: str, found: ShareOffsets, state: TopicDescription | KgroupError | None
+    group_id: str, offsets: ShareOffsets, state: TopicDescription | KgroupError | None
 ) -> Iterable[ItemError]:
     """Yield why start offsets of a share group could not be read; `state` is the topic that stores them.
 
     A coordinator that cannot read one reports none, as if none were stored: where partitions of that topic
     have no leader, both are possible.
     """
-    for _, error in sorted(found.failed.items()):
+    for _, error in sorted(offsets.failed.items()):
         yield ItemError("offsets", code_name(error), f"{group_id}: {error.message}", error.hint)
-    if found.not_set and isinstance(state, TopicDescription):
+    if offsets.not_set and isinstance(state, TopicDescription):
         dark = [p.partition for p in state.partitions if p.leader < 0]
         if dark:
             message = f"{group_id}: start offsets may be stored and not readable: {SHARE_STATE} {dark[0]} "

@@ -174,8 +174,8 @@ class Source:
 
     def unread(self, group: str) -> KgroupError | None:
         """Return why a group's partition was not read to its end; None if it was."""
-        place = offsets_partition_of(group, self.partitions) if self.partitions else -1
-        return next((log.failure for log in self.logs if log.partition == place), None)
+        partition = offsets_partition_of(group, self.partitions) if self.partitions else -1
+        return next((log.failure for log in self.logs if log.partition == partition), None)
 
     @property
     def failures(self) -> list[tuple[str, KgroupError]]:

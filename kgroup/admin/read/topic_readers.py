@@ -21,28 +21,28 @@ def reading(
     """
     ids = [group.group_id for group in listing.groups]
     described = groups_only(cluster, ids)
-    share = {name for name, found in described.items() if getattr(found, "type", None) == SHARE}
+    share = {name for name, group in described.items() if getattr(group, "type", None) == SHARE}
     offsets = topics_stored(cluster, ids, share) if topic is not None else {}
     unread = () if topic is None else may_not_see(cluster, topic)
     chosen, errors = set(), []
-    for group_id, found in described.items():
+    for group_id, group in described.items():
         stored = offsets.get(group_id, frozenset())
-        if isinstance(found, KgroupError):
-            errors.append(item_error(group_id, found))
+        if isinstance(group, KgroupError):
+            errors.append(item_error(group_id, group))
             continue
         concerns: bool | None = True
         if topic is not None:
             # Whether it subscribes to the topic, owns or committed it; None when unknown.
-            members = found.known_members
-            reads = topic in topics_read(found, [topic]) or (
+            members = group.known_members
+            reads = topic in topics_read(group, [topic]) or (
                 not isinstance(stored, KgroupError) and topic in stored
             )
-            subscriptions_known = readers_known(found) and all(
+            subscriptions_known = readers_known(group) and all(
                 m.subscribed_topics is not None for m in members
             )
             known = subscriptions_known and not isinstance(stored, KgroupError)
             concerns = True if reads else False if known else None
-        static = found.has_static_members if static_only else True
+        static = group.has_static_members if static_only else True
         if concerns and static:
             chosen.add(group_id)
         elif concerns is not False and static is None:

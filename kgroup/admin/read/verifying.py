@@ -74,7 +74,7 @@ def compare(source: Source, selection: Chosen) -> tuple[Comparison, list[Reader 
         for log in source.logs
     ]
     deliveries: list[DeliveryReader] = []
-    found = Comparison()
+    comparison = Comparison()
     for tries_left in reversed(range(_TRIES)):
         for reader in readers:
             reader.advance()
@@ -82,40 +82,40 @@ def compare(source: Source, selection: Chosen) -> tuple[Comparison, list[Reader 
         read: dict[str, dict[TopicPartition, int]] = {}
         for shared in deliveries:
             shared.advance()
-            for group, place, stored in shared.states:
-                read.setdefault(group, {})[place] = stored.value.start_offset
+            for group, partition, stored in shared.states:
+                read.setdefault(group, {})[partition] = stored.value.start_offset
         # The partition of a group's state is unknown: unread records may belong to any group.
         hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
         starts = None if hidden else read
         states = {name: s for reader in readers for name, s in reader.fold.states.items()}
         deleted = {name for reader in readers for name in reader.fold.groups} - states.keys()
-        asked: Collection[str] = found.named("differs")
+        asked: Collection[str] = comparison.named("differs")
         if not asked:
-            listed, found.unseen = set(selection.names or ()), ()
+            listed, comparison.unseen = set(selection.names or ()), ()
             # Groups selected by id are requested by name, so no list has to be complete for them.
             if selection.names is None:
                 assert source.admin is not None
-                listing, wanted = list_groups(source.admin), selection.wanted
-                listed = {g.group_id for g in listing.groups if wanted is None or wanted(g.group_id)}
-                found.unseen = listing.errors
+                listing, selected = list_groups(source.admin), selection.wanted
+                listed = {g.group_id for g in listing.groups if selected is None or selected(g.group_id)}
+                comparison.unseen = listing.errors
             asked = states.keys() | listed
-        kept = {n: v for n, v in found.verdicts.items() if n not in asked}
-        found.verdicts = dict(sorted((kept | _compared(source, states, starts, asked, deleted)).items()))
-        if not found.named("differs") or not tries_left:
+        kept = {n: v for n, v in comparison.verdicts.items() if n not in asked}
+        comparison.verdicts = dict(sorted((kept | _compared(source, states, starts, asked, deleted)).items()))
+        if not comparison.named("differs") or not tries_left:
             break
         time.sleep(_POLL_S)
-    _excuse_restless(found, readers, deliveries)
-    return found, [*readers, *deliveries]
+    _excuse_restless(comparison, readers, deliveries)
+    return comparison, [*readers, *deliveries]
 
 
 def _excuse_restless(
-    found: Comparison, readers: Sequence[Reader], deliveries: Sequence[DeliveryReader]
+    comparison: Comparison, readers: Sequence[Reader], deliveries: Sequence[DeliveryReader]
 ) -> None:
     """Exclude offsets committed while both sides are read: they never stand still."""
     restless = {
         name
-        for name in found.named("differs")
-        if all(each.about is About.OFFSETS for each in found.verdicts[name].differences)
+        for name in comparison.named("differs")
+        if all(each.about is About.OFFSETS for each in comparison.verdicts[name].differences)
     }
     before = _newest_commits(readers, deliveries, restless)
     if restless:
@@ -127,8 +127,8 @@ def _excuse_restless(
     for name in restless:
         if before.get(name) != after.get(name):
             why = "offsets: they are committed faster than they can be compared"
-            rest = found.verdicts[name].uncompared
-            found.verdicts[name] = Verdict([], [*rest, why], failed="CHANGES")
+            rest = comparison.verdicts[name].uncompared
+            comparison.verdicts[name] = Verdict([], [*rest, why], failed="CHANGES")
 
 
 def _newest_commits(
@@ -136,13 +136,13 @@ def _newest_commits(
 ) -> dict[str, set[object]]:
     """Return the log position of each group's newest commit; for a share group its start offsets."""
     states = {name: s for reader in readers for name, s in reader.fold.states.items() if name in names}
-    found: dict[str, set[object]] = {
+    newest: dict[str, set[object]] = {
         n: {max((c.log_offset for c in s.offsets.values()), default=-1)} for n, s in states.items()
     }
-    for group, place, stored in (state for reader in deliveries for state in reader.states):
+    for group, partition, stored in (state for reader in deliveries for state in reader.states):
         if group in names:
-            found.setdefault(group, set()).add((place, stored.value.start_offset))
-    return found
+            newest.setdefault(group, set()).add((partition, stored.value.start_offset))
+    return newest
 
 
 def _compared(
@@ -160,31 +160,31 @@ def _compared(
     described = describe(source.admin, sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
     refused = {error.item: error for error in described.errors}
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     for name in names:
         state = states.get(name)
         if unread := source.unread(name):
-            found[name] = Verdict.unknown(unread.message, unread)
+            verdicts[name] = Verdict.unknown(unread.message, unread)
         elif name in said:
-            found[name] = _verdict(
+            verdicts[name] = _verdict(
                 source, state, said[name], None if starts is None else starts.get(name, {})
             )
         elif (refusal := refused.get(name)) is None or refusal.code != UNKNOWN_GROUP:
-            found[name] = (
+            verdicts[name] = (
                 Verdict.unknown(refusal.message, refusal.code)
                 if refusal
                 else Verdict.unknown("the cluster did not answer")
             )
         elif state is not None:
             # A broker that cannot describe groups of this type proves nothing against them.
-            found[name] = (
+            verdicts[name] = (
                 Verdict.unknown(refusal.message, refusal.code)
                 if state.kind in (SHARE, STREAMS)
                 else Verdict([Difference(f"in the log, but {refusal.message}")], [])
             )
         elif name in deleted:
-            found[name] = Verdict([], [])
-    return found
+            verdicts[name] = Verdict([], [])
+    return verdicts
 
 
 def _verdict(

@@ -138,12 +138,12 @@ def _not_seen(partitions: Collection[int], why: str, hint: str) -> ItemError:
 @cache
 def _one_group_of_each(partitions: int) -> Mapping[int, str]:
     """Return for each partition of `__consumer_offsets` a group that it would hold."""
-    found: dict[int, str] = {}
+    by_partition: dict[int, str] = {}
     for number in count():
-        if len(found) == partitions:
-            return found
+        if len(by_partition) == partitions:
+            return by_partition
         name = f"kgroup.is.it.loaded.{number}"
-        found.setdefault(offsets_partition_of(name, partitions), name)
+        by_partition.setdefault(offsets_partition_of(name, partitions), name)
     raise AssertionError
 
 
@@ -221,9 +221,9 @@ def unseen_offsets(group_id: str) -> ItemError:
 
 def may_not_see(cluster: ClusterView, topic: str) -> tuple[ItemError, ...]:
     """Report that brokers omit this topic's offsets where the principal may not describe it."""
-    found = cluster.topics([topic]).get(topic)
-    if isinstance(found, BrokerRefused) and _denied(found):
-        return (item_error(topic, found),)
+    described = cluster.topics([topic]).get(topic)
+    if isinstance(described, BrokerRefused) and _denied(described):
+        return (item_error(topic, described),)
     return ()
 
 

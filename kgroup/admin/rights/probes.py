@@ -76,10 +76,10 @@ class Held:
         """Note the bits of each name; EVERY has the bits common to names that nothing has."""
         every = EVERY in names
         asked = tuple(dict.fromkeys([*(n for n in names if n != EVERY), *(probes if every else ())]))
-        found = ask(asked) if asked else {}
-        self._bits |= {(kind, name): found.get(name) for name in names if name != EVERY}
+        reported = ask(asked) if asked else {}
+        self._bits |= {(kind, name): reported.get(name) for name in names if name != EVERY}
         if every:
-            bits = [found[probe] for probe in probes if found.get(probe) is not None]
+            bits = [reported[probe] for probe in probes if reported.get(probe) is not None]
             common = reduce(and_, (each or 0 for each in bits)) if bits else None
             self._bits[kind, EVERY] = common if len(bits) == len(probes) or common == DENIED else None
             if all((kind, probe) in self._describable for probe in probes):
@@ -88,9 +88,9 @@ class Held:
     def holds(self, right: Right) -> bool | None:
         """Return whether the principal has the right; None where no broker reports it."""
         self.look_up([right])
-        place = (right.resource, right.name)
-        bits = self._bits.get(place)
-        if right.operation == DESCRIBE and place in self._describable:
+        target = (right.resource, right.name)
+        bits = self._bits.get(target)
+        if right.operation == DESCRIBE and target in self._describable:
             return True
         # The right to create any topic does not include the one asked about.
         if right.operation == CREATE:
@@ -144,9 +144,9 @@ class Held:
 
     def _groups(self, names: tuple[str, ...]) -> dict[str, Bits]:
         """Return each group's operations, from all brokers: FindCoordinator may create the offsets topic."""
-        found: dict[str, Bits] = {}
+        bits: dict[str, Bits] = {}
         for broker in self._cluster.brokers():
-            left = tuple(name for name in names if found.get(name) is None)
+            left = tuple(name for name in names if bits.get(name) is None)
             if not left:
                 break
             request = DescribeGroupsRequest(groups=left, include_authorized_operations=True)
@@ -159,13 +159,13 @@ class Held:
                 continue
             for group in answer.groups:
                 if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                    found[group.group_id] = DENIED
+                    bits[group.group_id] = DENIED
                 elif group.error_code or group.authorized_operations == NOT_ASKED:
                     # The right to describe it was checked before anything else.
                     self._describable.add((GROUP, group.group_id))
                 else:
-                    found[group.group_id] = group.authorized_operations
-        return found
+                    bits[group.group_id] = group.authorized_operations
+        return bits
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:
         request = MetadataRequest(
@@ -176,16 +176,16 @@ class Held:
 
         versions = (TOPIC_OPERATIONS_SINCE, None)
         answer = _or_none(lambda: self._cluster.ask_again(None, request, MetadataResponse, versions=versions))
-        found: dict[str, Bits] = {}
+        bits: dict[str, Bits] = {}
         for topic in () if answer is None else answer.topics:
             name = topic.name or ""
             if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                found[name] = DENIED
+                bits[name] = DENIED
             elif topic.topic_authorized_operations == NOT_ASKED:
                 self._describable.add((TOPIC, name))
             else:
-                found[name] = topic.topic_authorized_operations
-        return found
+                bits[name] = topic.topic_authorized_operations
+        return bits
 
 
 def _or_none(ask: Callable[[], T]) -> T | None:

@@ -60,22 +60,22 @@ def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tu
     Where it may see the group, the topics it reads are named; else rights to every topic are checked.
     """
     names, without = _names(cluster, asked)
-    wanted = {}
+    rights_of = {}
     for name in commands:
         needs = COMMANDS[name]
         applying = tuple(need for need in needs.needs if need.when not in without)
-        wanted[name] = Needs(applying, needs.note).rights(names)
+        rights_of[name] = Needs(applying, needs.note).rights(names)
     held = Held(cluster)
-    held.look_up(right for rights in wanted.values() for right in rights)
-    found = []
-    for name, rights in wanted.items():
+    held.look_up(right for rights in rights_of.values() for right in rights)
+    answers = []
+    for name, rights in rights_of.items():
         has = {right: held.holds(right) for right in rights}
         missing = tuple(right for right in rights if held.usable(right) is False)
         unknown = tuple(right for right in rights if has[right] is None and right not in missing)
         usable = False if missing else None if unknown else True
-        each = tuple(Wanted(right, has[right]) for right in rights)
-        found.append(Ability(name, usable, each, missing, unknown, COMMANDS[name].note))
-    return tuple(found)
+        judged = tuple(Wanted(right, has[right]) for right in rights)
+        answers.append(Ability(name, usable, judged, missing, unknown, COMMANDS[name].note))
+    return tuple(answers)
 
 
 def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tuple[str, ...]:
@@ -113,19 +113,19 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
         return names, frozenset()
     group, committed = _look(cluster, asked.group_id)
     if committed is not None and asked.topic is None:
-        names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}) or (EVERY,)
+        names[table.COMMITTED_TOPICS] = sorted({partition.topic for partition in committed}) or (EVERY,)
     if group is None:
         return names, frozenset()
     read: set[str] = set()
     # The topics the members read; none unless all members' topics are known.
     if readers_known(group):
         for member in group.known_members:
-            read.update(place.topic for place in partitions_of(member.assignment))
+            read.update(partition.topic for partition in partitions_of(member.assignment))
             read.update(member.subscribed_topics or ())
     if read and asked.topic is None:
         names[table.ITS_TOPICS] = sorted(read)
         if committed is not None:
-            names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}.union(read))
+            names[table.COMMITTED_TOPICS] = sorted({partition.topic for partition in committed}.union(read))
     without = {
         table.WHEN_EMPTY: group.state != EMPTY or committed == frozenset(),
         table.WHEN_CONSUMER: group.state == EMPTY or group.type == CLASSIC,

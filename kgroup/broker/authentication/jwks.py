@@ -53,19 +53,19 @@ class Keys:
     def __init__(self, data: bytes) -> None:
         import jwt
 
-        found = json.loads(data)
-        if not isinstance(found, dict) or not isinstance(found.get("keys"), list):
+        document = json.loads(data)
+        if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise ValueError('it is not a JWKS: {"keys": […]}')
         self._keys: list[dict[str, PyJWK]] = []
         """By key, then algorithm: what checks a signature."""
-        for each in found["keys"]:
-            if not isinstance(each, dict) or each.get("use", "sig") != "sig":
+        for key in document["keys"]:
+            if not isinstance(key, dict) or key.get("use", "sig") != "sig":
                 continue
-            known = ALGORITHMS.get(str(each.get("kty")), ())
+            known = ALGORITHMS.get(str(key.get("kty")), ())
             usable: dict[str, PyJWK] = {}
-            for algorithm in known if "alg" not in each else {str(each["alg"])} & {*known}:
+            for algorithm in known if "alg" not in key else {str(key["alg"])} & {*known}:
                 with suppress(jwt.PyJWTError, ValueError, TypeError, KeyError):
-                    usable[algorithm] = jwt.PyJWK(each, algorithm)
+                    usable[algorithm] = jwt.PyJWK(key, algorithm)
             if usable:
                 self._keys.append(usable)
             else:
@@ -102,8 +102,8 @@ class FileJwks:
         """Do nothing: each use checks whether the file changed."""
 
     def _stat(self) -> tuple[int, int, int]:
-        found = self._path.stat()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 class UrlJwks:
@@ -117,10 +117,10 @@ class UrlJwks:
         self._sooner: asyncio.Event | None = None
 
     def fitting(self, key_id: str | None, algorithm: str) -> Iterator[PyJWK]:
-        found = list(self._keys.fitting(key_id, algorithm))
-        if not found and self._sooner is not None and time.monotonic() - self._fetched > SOONER_S:
+        keys = list(self._keys.fitting(key_id, algorithm))
+        if not keys and self._sooner is not None and time.monotonic() - self._fetched > SOONER_S:
             self._sooner.set()
-        return iter(found)
+        return iter(keys)
 
     async def keep_fresh(self) -> None:
         self._sooner = asyncio.Event()

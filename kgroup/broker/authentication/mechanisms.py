@@ -119,16 +119,16 @@ class OAuthBearer:
             raise Denied(why="a first message without a bearer token", silent=auth is not None)
         authzid, token = match["authzid"] or "", auth["token"]
         try:
-            found = self._validator.validate(token)
+            validated = self._validator.validate(token)
         except BadToken as error:
             self._failed = error.as_json()
             return self._failed.encode()
-        if authzid and authzid != found.principal:
+        if authzid and authzid != validated.principal:
             raise Denied(
                 f"Authentication failed: Client requested an authorization id ({authzid}) that is different "
-                f"from the token's principal name ({found.principal})"
+                f"from the token's principal name ({validated.principal})"
             )
-        self.user, self.expires_ms, self.done = found.principal, found.expires_ms, True
+        self.user, self.expires_ms, self.done = validated.principal, validated.expires_ms, True
         return b""
 
 

@@ -196,7 +196,7 @@ def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
     controllers = {name.strip() for name in settings.get("controller.listener.names", "").split(",")}
     advertised = {name: (host, port) for name, host, port in _addresses("advertised.listeners", settings)}
     values = {name: value for name, value in settings.items() if name not in WHERE | OF_OTHERS}
-    found = []
+    listeners = []
     for name, host, port in _addresses("listeners", settings):
         if name in controllers:
             continue
@@ -205,13 +205,13 @@ def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
                 f"listener {name} has no security protocol", f"listener.security.protocol.map={name}:SASL_SSL"
             )
         address = advertised.pop(name, None) or _advertised(name, host)
-        found.append(ListenerSettings(name, protocols[name], host, port, address, values))
+        listeners.append(ListenerSettings(name, protocols[name], host, port, address, values))
     if strange := advertised.keys() - controllers:
         raise ConfigError(f"advertised.listeners names {min(strange)}, which listeners does not")
-    if not found:
+    if not listeners:
         raise ConfigError("listeners names none for clients", "as listeners=SASL_SSL://127.0.0.1:9093")
-    _check_names(values, found)
-    for listener in found:
+    _check_names(values, listeners)
+    for listener in listeners:
         required = listener.get("ssl.client.auth") == "required"
         keeps_out = listener.protocol == "SASL_SSL" or (listener.protocol == "SSL" and required)
         if not is_loopback(listener.host) and not keeps_out:
@@ -221,7 +221,7 @@ def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
                 "them out",
                 f"listen on {LOCAL_HOST}, or take SASL_SSL, or SSL with ssl.client.auth=required",
             )
-    return tuple(found)
+    return tuple(listeners)
 
 
 def is_loopback(host: str) -> bool:
@@ -233,10 +233,10 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         pass
     try:
-        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError as error:
         raise ConfigError(f"listeners: {host} cannot be resolved: {error.strerror}") from None
-    return all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
+    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
 def _advertised(name: str, host: str) -> tuple[str, int] | None:
@@ -256,24 +256,24 @@ def _advertised(name: str, host: str) -> tuple[str, int] | None:
 
 
 def _addresses(setting: str, settings: Mapping[str, str]) -> list[tuple[str, str, int]]:
-    found: list[tuple[str, str, int]] = []
+    addresses: list[tuple[str, str, int]] = []
     for text in filter(None, (part.strip() for part in settings.get(setting, "").split(","))):
         match = _LISTENER.fullmatch(text)
         if match is None or not 0 <= int(match["port"]) <= 65535:
             raise ConfigError(f"{setting}: {text!r} is not NAME://HOST:PORT", "as SASL_SSL://127.0.0.1:9093")
         name = match["name"].upper()
-        if any(name == other for other, _, _ in found):
+        if any(name == other for other, _, _ in addresses):
             raise ConfigError(f"{setting} names {name} twice")
-        found.append((name, match["host"].strip("[]"), int(match["port"])))
-    ports = [port for _, _, port in found if port]
+        addresses.append((name, match["host"].strip("[]"), int(match["port"])))
+    ports = [port for _, _, port in addresses if port]
     if setting == "listeners" and len(ports) != len(set(ports)):
         raise ConfigError("listeners: each listener must have a different port")
-    return found
+    return addresses
 
 
 def _protocols(text: str) -> dict[str, str]:
     """Return each listener's protocol; without an entry, one named like a protocol has that one."""
-    found = {name: name for name in PROTOCOLS}
+    protocols = {name: name for name in PROTOCOLS}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = part.partition(":")
         if not colon or protocol.strip().upper() not in PROTOCOLS:
@@ -281,8 +281,8 @@ def _protocols(text: str) -> dict[str, str]:
                 f"listener.security.protocol.map: {part!r} is not NAME:PROTOCOL",
                 "protocols are " + ", ".join(PROTOCOLS),
             )
-        found[name.strip().upper()] = protocol.strip().upper()
-    return found
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
 
 
 def _check_names(values: Mapping[str, str], listeners: list[ListenerSettings]) -> None:

@@ -130,18 +130,18 @@ class UnsecuredTokens:
             raise BadToken(f"{type(error).__name__}: {error}") from None
         if header.get("alg") != "none" or len(parts) != 3 or parts[2]:
             raise BadToken("an unsecured token has the algorithm none and no signature")
-        found = _token(claims, self.subject_claim)
+        validated = _token(claims, self.subject_claim)
         now_ms = time.time() * 1000
-        if now_ms - self.skew_ms >= found.expires_ms:
+        if now_ms - self.skew_ms >= validated.expires_ms:
             raise BadToken("it is expired")
         issued = claims.get("iat")
         if issued is not None and (not _is_number(issued) or issued * 1000 > now_ms + self.skew_ms):
             raise BadToken("it is issued in the future")
         scope = claims.get(self.scope_claim) or ()
         has = set(scope.split() if isinstance(scope, str) else map(str, scope))
-        if missing := [each for each in self.required_scope if each not in has]:
+        if missing := [required for required in self.required_scope if required not in has]:
             raise BadToken(f"it lacks the scope {missing[0]}", scope=" ".join(self.required_scope))
-        return found
+        return validated
 
 
 def _token(claims: Mapping[str, object], subject_claim: str) -> Token:

@@ -128,8 +128,8 @@ class Brokers:
         loading_ms = int(seconds(loading) * 1000)
         before = self._cluster.leader_of(OFFSETS_TOPIC, partition)
         if node is None:
-            up = [each for each in self._cluster.nodes if each not in self._cluster.down]
-            node = next((each for each in up if each > before), up[0])
+            up = [candidate for candidate in self._cluster.nodes if candidate not in self._cluster.down]
+            node = next((candidate for candidate in up if candidate > before), up[0])
         self._check(node, up=True)
         self._lead(OFFSETS_TOPIC, partition, node)
         if loading_ms:

@@ -79,31 +79,31 @@ class Control:
     @verb("POST", "/members/expire")
     def expire(self, member: Name, group: OfGroup = None) -> Named:
         """End a member's session now."""
-        found = self._member(member, group)
-        state = self.state_of(found.group_id)
-        session = session_of(state, found)
+        chosen = self._member(member, group)
+        state = self.state_of(chosen.group_id)
+        session = session_of(state, chosen)
         if session is not None:
             self.fire(session)
-        if found in members(state):
+        if chosen in members(state):
             why = "it waits for a rebalance, and Kafka expires no member that does"
-            raise KgroupError(f"{member} of {found.group_id} cannot expire now: {why}", "wait until_stable")
-        return _named(found)
+            raise KgroupError(f"{member} of {chosen.group_id} cannot expire now: {why}", "wait until_stable")
+        return _named(chosen)
 
     @verb("POST", "/members/freeze")
     def freeze(self, member: Name, group: OfGroup = None) -> Named:
         """Freeze a member: hold all that it sends."""
-        found = self._member(member, group)
-        self._presence.frozen[found.group_id, found.member_id] = found
-        return _named(found)
+        chosen = self._member(member, group)
+        self._presence.frozen[chosen.group_id, chosen.member_id] = chosen
+        return _named(chosen)
 
     @verb("POST", "/members/thaw")
     def thaw(self, member: Name, group: OfGroup = None) -> Named:
         """Thaw a frozen member."""
-        found = the_one(member, group, self._presence.frozen.values(), "frozen member")
-        key = found.group_id, found.member_id
+        chosen = the_one(member, group, self._presence.frozen.values(), "frozen member")
+        key = chosen.group_id, chosen.member_id
         del self._presence.frozen[key]
         self.dispatcher.release(key)
-        return _named(found)
+        return _named(chosen)
 
     @verb("POST", "/groups/wait")
     async def wait(
@@ -119,24 +119,24 @@ class Control:
         limit_s = seconds(timeout)
 
         def holds() -> Seen | None:
-            found = self.seen(group)
-            if found is None or members not in (None, found["members"]):
+            seen = self.seen(group)
+            if seen is None or members not in (None, seen["members"]):
                 return None
-            same = state is None or state.lower() == found["state"].lower()
-            return found if same and self.is_settled(group) else None
+            same = state is None or state.lower() == seen["state"].lower()
+            return seen if same and self.is_settled(group) else None
 
-        found = await until(holds, limit_s)
-        if found is None:
+        seen = await until(holds, limit_s)
+        if seen is None:
             raise TimedOut(f"{group} was not as asked in {limit_s:g} s: it is {self.shown(group)}")
-        return found
+        return seen
 
     @verb("GET", "/groups/{group}")
     def group(self, group: GroupId) -> Seen:
         """A group's state and size."""
-        found = self.seen(group)
-        if found is None:
+        seen = self.seen(group)
+        if seen is None:
             raise NotThere("group", f"there is no group {group}", "POST /groups/wait waits for it")
-        return found
+        return seen
 
     def set_gate(self, group_id: str, gate: Gate) -> None:
         """Have `gate` decide which requests of a group's members are served; ConfigError if one does."""

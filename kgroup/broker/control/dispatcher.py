@@ -63,9 +63,9 @@ class ControlledDispatcher(Dispatcher):
         return len(self._held.get(why, ()))
 
     def endpoints(self, call: AnyCall) -> Mapping[int, tuple[str, int]]:
-        found = super().endpoints(call)
+        endpoints = super().endpoints(call)
         down = self.cluster.down
-        return {node: at for node, at in found.items() if node not in down} if down else found
+        return {node: at for node, at in endpoints.items() if node not in down} if down else endpoints
 
     def _admit(self, call: AnyCall) -> Answer:
         """Serve a call by the rules, if there are any, unless it or its broker is frozen."""
@@ -134,15 +134,15 @@ class ControlledDispatcher(Dispatcher):
         if verdict.codes:
             part.body = self._named(part)
             api = self.apis[part.body.API]
-            found = failing(self._serve, api, part, verdict.sites, verdict.codes, verdict.entries)
+            served = failing(self._serve, api, part, verdict.sites, verdict.codes, verdict.entries)
         else:
-            found = self._serve(part)
-        if found is None:
+            served = self._serve(part)
+        if served is None:
             call.forget = part.forget
             return None
         if verdict.drop:
             return None
-        return found if isinstance(found, NoResponse) else self._sent(call, verdict, found)
+        return served if isinstance(served, NoResponse) else self._sent(call, verdict, served)
 
     def _sent(self, call: AnyCall, verdict: Verdict, answer: Message) -> Message:
         if verdict.stale is not None:
@@ -166,10 +166,10 @@ class ControlledDispatcher(Dispatcher):
     def _sites(self, call: AnyCall) -> list[Site]:
         """Return the parts of a request; in a fetch session also those that it does not repeat."""
         body: Entry = self._named(call)
-        found = sites_of(body, call.version, self.cluster.catalog.image.name_of)
+        sites = sites_of(body, call.version, self.cluster.catalog.image.name_of)
         if body.API != ApiKey.FETCH:
-            return found
-        named = {(site.topic, site.partition) for site in found}
+            return sites
+        named = {(site.topic, site.partition) for site in sites}
         session = self.sessions(call.node).partitions_of(body.session_id)
         by_id = call.version >= IDS_SINCE
         more = (
@@ -177,8 +177,8 @@ class ControlledDispatcher(Dispatcher):
             for place, each in enumerate(session)
             if (each.name, each.ask.partition) not in named
         )
-        known = [site for site in (*found, *more) if site.topic is not None]
-        return known or found
+        known = [site for site in (*sites, *more) if site.topic is not None]
+        return known or sites
 
     def _hold(self, call: AnyCall, why: Hashable) -> None:
         held = self._held.setdefault(why, [])

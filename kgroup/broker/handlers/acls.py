@@ -72,10 +72,10 @@ def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAcls
 
 def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     """Return the rules that a filter matches, by what they are about."""
-    found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
-    wanted = _filter(call.body)
-    for acl in sorted(filter(wanted.matches, _store(broker).authorizer.acls)):
-        found.setdefault((acl.resource_type, acl.name, acl.pattern), []).append(acl)
+    by_resource: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
+    acl_filter = _filter(call.body)
+    for acl in sorted(filter(acl_filter.matches, _store(broker).authorizer.acls)):
+        by_resource.setdefault((acl.resource_type, acl.name, acl.pattern), []).append(acl)
     return DescribeAclsResponse(
         resources=tuple(
             DescribeAclsResource(
@@ -92,7 +92,7 @@ def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> Descri
                     for acl in acls
                 ),
             )
-            for (kind, name, pattern), acls in found.items()
+            for (kind, name, pattern), acls in by_resource.items()
         )
     )
 
@@ -102,9 +102,9 @@ def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAcls
     store = _store(broker)
     gone: set[Acl] = set()
     results: list[DeleteAclsFilterResult] = []
-    for wanted in call.body.filters:
+    for requested in call.body.filters:
         try:
-            matching = sorted(filter(_filter(wanted).matches, store.authorizer.acls))
+            matching = sorted(filter(_filter(requested).matches, store.authorizer.acls))
         except Refused as refused:
             results.append(DeleteAclsFilterResult(error_code=refused.code, error_message=refused.message))
             continue
@@ -127,21 +127,21 @@ def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAcls
 
 
 def _store(broker: Dispatcher) -> AclStore:
-    found = broker.cluster.acls
-    if found is None:
+    store = broker.cluster.acls
+    if store is None:
         raise Refused(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    return found
+    return store
 
 
-def _filter(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def _filter(requested: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        known(ResourceType, wanted.resource_type_filter),
-        wanted.resource_name_filter,
-        known(PatternType, wanted.pattern_type_filter),
-        wanted.principal_filter,
-        wanted.host_filter,
-        known(Operation, wanted.operation),
-        known(Permission, wanted.permission_type),
+        known(ResourceType, requested.resource_type_filter),
+        requested.resource_name_filter,
+        known(PatternType, requested.pattern_type_filter),
+        requested.principal_filter,
+        requested.host_filter,
+        known(Operation, requested.operation),
+        known(Permission, requested.permission_type),
     )
 
 

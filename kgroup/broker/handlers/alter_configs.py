@@ -67,9 +67,9 @@ def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[
             raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         before = cluster.catalog.group_configs.get(name, {})
         rows = {**GroupConfig(kafka=cluster.kafka).of_groups(), **ROSTER}
-        wanted = _changed(before, resource, rows.get)
-        cluster.group_config.check_group(wanted)
-        return lambda: cluster.configure_group(name, wanted)
+        after = _changed(before, resource, rows.get)
+        cluster.group_config.check_group(after)
+        return lambda: cluster.configure_group(name, after)
     if resource.resource_type == TOPIC:
         return _topic(broker, resource)
     if resource.resource_type == BROKER:
@@ -106,11 +106,11 @@ def _topic(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     rules.check_name(name)
     topic = cluster.catalog.topics.get(name)
-    wanted = _changed(topic.config if topic else {}, resource, SETTINGS.get)
-    rules.check_config(cluster, wanted)
+    after = _changed(topic.config if topic else {}, resource, SETTINGS.get)
+    rules.check_config(cluster, after)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    return lambda: cluster.configure_topic(name, wanted)
+    return lambda: cluster.configure_topic(name, after)
 
 
 def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[], None]:
@@ -127,9 +127,9 @@ def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[]
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
             )
     entity = str(int(name)) if name else ALL_BROKERS
-    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, known)
-    check_dynamic(wanted, one_of_many=bool(name) and cluster.brokers > 1)
-    return lambda: cluster.configure_broker(entity, wanted)
+    after = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, known)
+    check_dynamic(after, one_of_many=bool(name) and cluster.brokers > 1)
+    return lambda: cluster.configure_broker(entity, after)
 
 
 def _changed(
@@ -138,13 +138,13 @@ def _changed(
     row_of: Callable[[str], Setting | None],
 ) -> dict[str, str]:
     """Return the settings after the changes; only lists have items to add and remove."""
-    found = dict(settings) if isinstance(resource, AlterConfigsResource) else {}
+    after = dict(settings) if isinstance(resource, AlterConfigsResource) else {}
     for change in _changes(resource):
         key, value = change.name, change.value or ""
         if change.config_operation == DELETE:
-            found.pop(key, None)
+            after.pop(key, None)
         elif change.config_operation == SET:
-            found[key] = value
+            after[key] = value
         else:
             row = row_of(key)
             operation = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
@@ -152,14 +152,14 @@ def _changed(
                 raise Refused(
                     ErrorCode.INVALID_CONFIG, f"Can't {operation} to key {key} because its type is not LIST."
                 )
-            parts = [part for part in found.get(key, written(row.default)).split(",") if part]
+            parts = [part for part in after.get(key, written(row.default)).split(",") if part]
             for part in value.split(","):
                 if change.config_operation == APPEND and part not in parts:
                     parts.append(part)
                 elif change.config_operation == SUBTRACT and part in parts:
                     parts.remove(part)
-            found[key] = ",".join(parts)
-    return found
+            after[key] = ",".join(parts)
+    return after
 
 
 def _answer(resource: AnyResource, code: ErrorCode, message: str | None) -> AlterConfigsResourceResponse:

@@ -64,13 +64,13 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
             if kind not in _ENTRIES:
                 text = f"Resource type {kind} has no configuration here"
                 raise Refused(ErrorCode.INVALID_REQUEST, text)
-            found = list(_ENTRIES[kind](broker, name))
+            settings = list(_ENTRIES[kind](broker, name))
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
         # An empty list of keys means all, too: clients before 0.11 send one.
         keys = resource.configuration_keys
-        entries = [_entry(request, each) for each in found if not keys or each.row.name in keys]
+        entries = [_entry(request, setting) for setting in settings if not keys or setting.row.name in keys]
         results.append(DescribeConfigsResult(resource_type=kind, resource_name=name, configs=tuple(entries)))
     return DescribeConfigsResponse(results=tuple(results))
 
@@ -178,24 +178,24 @@ def list_resources(broker: Dispatcher, call: Call[ListConfigResourcesRequest]) -
     Client metrics have no settings here; version 0 lists nothing else.
     """
     cluster = broker.cluster
-    found: dict[int, Iterable[str]] = {CLIENT_METRICS: ()}
+    by_type: dict[int, Iterable[str]] = {CLIENT_METRICS: ()}
     if call.version > 0:
         nodes = [str(node) for node in cluster.endpoints]
-        found = {
+        by_type = {
             GROUP: cluster.catalog.group_configs,
             CLIENT_METRICS: (),
             BROKER_LOGGER: nodes,
             BROKER: nodes,
             TOPIC: cluster.catalog.topics,
         }
-    wanted = call.body.resource_types or found
-    if any(kind not in found for kind in wanted):
+    types = call.body.resource_types or by_type
+    if any(kind not in by_type for kind in types):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=tuple(
             ConfigResource(resource_name=name, resource_type=kind)
-            for kind, names in found.items()
-            if kind in wanted
+            for kind, names in by_type.items()
+            if kind in types
             for name in names
         )
     )

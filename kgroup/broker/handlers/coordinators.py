@@ -33,11 +33,11 @@ def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> 
 
 
 def _coordinators(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> Work:
-    found = []
+    coordinators = []
     for key in call.body.coordinator_keys:
-        found.append(_coordinator(broker, call, key))
+        coordinators.append(_coordinator(broker, call, key))
         yield
-    return FindCoordinatorResponse(coordinators=tuple(found))
+    return FindCoordinatorResponse(coordinators=tuple(coordinators))
 
 
 def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: str) -> Coordinator:
@@ -53,10 +53,10 @@ def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: st
         node = broker.share_state.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
-    found = broker.endpoints(call).get(node)
-    if found is None:
+    endpoint = broker.endpoints(call).get(node)
+    if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    host, port = found
+    host, port = endpoint
     return Coordinator(key=key, node_id=node, host=host, port=port)
 
 

@@ -31,8 +31,8 @@ def _delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Wor
         topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
     results = []
     for name, partitions in topics.items():
-        found = []
-        for number, wanted in partitions.items():
+        of_topic = []
+        for number, requested in partitions.items():
             try:
                 if broker.cluster.log(name, number) is None:
                     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -42,19 +42,19 @@ def _delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Wor
                 settings = broker.cluster.topic_settings(name, call.node)
                 if settings.compact and not settings.delete:
                     raise Refused(ErrorCode.POLICY_VIOLATION)
-                offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
+                offset = log.end_offset if requested.offset == HIGH_WATERMARK else requested.offset
                 if offset < 0:
                     raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
                 broker.producers.of(name, number, log)  # they outlive their records
                 log.delete_before(offset)
                 broker.watchers.notify((name, number))
                 start = log.start_offset
-                found.append(DeleteRecordsPartitionResult(partition_index=number, low_watermark=start))
+                of_topic.append(DeleteRecordsPartitionResult(partition_index=number, low_watermark=start))
             except (Refused, StorageError) as error:
-                found.append(_failed(number, code_of(broker, call, error)))
+                of_topic.append(_failed(number, code_of(broker, call, error)))
             yield
-        if found:
-            results.append(DeleteRecordsTopicResult(name=name, partitions=tuple(found)))
+        if of_topic:
+            results.append(DeleteRecordsTopicResult(name=name, partitions=tuple(of_topic)))
     return DeleteRecordsResponse(topics=tuple(results))
 
 

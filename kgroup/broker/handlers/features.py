@@ -21,28 +21,28 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
     levels = dict(broker.cluster.catalog.features.levels)
     supported = broker.cluster.kafka.levels
     for update in request.feature_updates:
-        present, wanted, kind = levels.get(update.feature, 0), update.max_version_level, update.upgrade_type
+        present, level, kind = levels.get(update.feature, 0), update.max_version_level, update.upgrade_type
         problem = None
         if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
             problem = "The controller does not support the given upgrade type."
-        elif wanted < 0:
+        elif level < 0:
             problem = "A feature version cannot be less than 0."
         elif update.feature not in supported:
             problem = "Local controller 0 does not support this feature."
-        elif wanted > supported[update.feature]:
+        elif level > supported[update.feature]:
             problem = f"Local controller 0 only supports versions 0-{supported[update.feature]}"
-        elif wanted < present and kind == UPGRADE:
+        elif level < present and kind == UPGRADE:
             problem = (
                 "Can't downgrade the version of this feature without setting the upgrade type to either safe "
                 "or unsafe downgrade."
             )
-        elif wanted > present and kind != UPGRADE:
+        elif level > present and kind != UPGRADE:
             problem = "Can't downgrade to a newer version."
         if problem is not None:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
                 error_message="The update failed for all features since the following feature had an error: "
-                f"Invalid update version {wanted} for feature {update.feature}. {problem}",
+                f"Invalid update version {level} for feature {update.feature}. {problem}",
             )
     if not request.validate_only:
         changes = {update.feature: update.max_version_level for update in request.feature_updates}

@@ -256,27 +256,27 @@ def _partition(
     broker: Dispatcher,
     call: Call[FetchRequest],
     name: str,
-    wanted: FetchPartition,
+    ask: FetchPartition,
     left: int,
     *,
     must_progress: bool,
 ) -> PartitionData:
-    _, log = partition_log(broker, call.node, name, wanted.partition, wanted.current_leader_epoch)
-    limit = min(wanted.partition_max_bytes, left)
-    records = log.read(wanted.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
+    _, log = partition_log(broker, call.node, name, ask.partition, ask.current_leader_epoch)
+    limit = min(ask.partition_max_bytes, left)
+    records = log.read(ask.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
     if len(records) > limit and not must_progress:
         records = b""
-    producers = broker.producers.of(name, wanted.partition, log)
+    producers = broker.producers.of(name, ask.partition, log)
     stable = producers.last_stable_offset
     aborted = None
     if call.body.isolation_level == READ_COMMITTED:
         records, end = decided(records, stable)
         aborted = tuple(
             AbortedTransaction(producer_id=producer_id, first_offset=first)
-            for producer_id, first in producers.aborted_between(wanted.fetch_offset, end)
+            for producer_id, first in producers.aborted_between(ask.fetch_offset, end)
         )
     return PartitionData(
-        partition_index=wanted.partition,
+        partition_index=ask.partition,
         high_watermark=log.end_offset,
         last_stable_offset=stable,
         log_start_offset=log.start_offset,

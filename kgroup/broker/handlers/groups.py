@@ -178,11 +178,11 @@ def by_group(
         by_partition.setdefault(broker.partition_of(_id_of(item)), []).append(index)
 
     def merge(answers: list[Any]) -> Message:
-        found: list[object] = [None] * len(asked)
+        merged: list[object] = [None] * len(asked)
         for indexes, answer in zip(by_partition.values(), answers, strict=True):
             for index, entry in zip(indexes, getattr(answer, entries), strict=True):
-                found[index] = entry
-        whole: Message = registry.response_class(call.body.API)(**{entries: tuple(found)})
+                merged[index] = entry
+        whole: Message = registry.response_class(call.body.API)(**{entries: tuple(merged)})
         return whole
 
     parts = [

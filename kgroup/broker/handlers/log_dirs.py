@@ -30,13 +30,13 @@ def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) ->
         if folder is not None:
             total, _, usable = shutil.disk_usage(folder)
         catalog = broker.cluster.catalog.topics
-        wanted: dict[str, set[int]] = {}
+        requested: dict[str, set[int]] = {}
         if request.topics is None:
-            wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
+            requested = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
         for asked in request.topics or ():
-            wanted.setdefault(asked.topic, set()).update(asked.partitions)
+            requested.setdefault(asked.topic, set()).update(asked.partitions)
         topics = []
-        for name, partitions in wanted.items():
+        for name, partitions in requested.items():
             known = catalog.get(name)
             if known is None:
                 continue
@@ -51,10 +51,10 @@ def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) ->
         code = code_of(broker, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
         failed = DescribeLogDirsResult(error_code=code, log_dir=log_dir)
         return DescribeLogDirsResponse(results=(failed,))
-    found = DescribeLogDirsResult(
+    result = DescribeLogDirsResult(
         log_dir=log_dir, topics=tuple(topics), total_bytes=total, usable_bytes=usable
     )
-    return DescribeLogDirsResponse(results=(found,))
+    return DescribeLogDirsResponse(results=(result,))
 
 
 APIS = (Api(DescribeLogDirsRequest, describe_log_dirs),)

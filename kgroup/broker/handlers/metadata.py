@@ -51,11 +51,11 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
         topics = [_topic(broker, topic, operations) for topic in cluster.catalog.topics.values()]
     else:
         create = request.allow_auto_topic_creation or call.version < CREATION_SINCE
-        each = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
-        new = sum(wanted.name not in cluster.catalog.topics for wanted in each.values())
+        distinct = {(requested.name, requested.topic_id): requested for requested in request.topics}
+        new = sum(requested.name not in cluster.catalog.topics for requested in distinct.values())
         create = create and not too_many(cluster, new * cluster.settings.num_partitions)
         with broker.together():
-            topics = [_wanted(broker, wanted, create, operations) for wanted in each.values()]
+            topics = [_wanted(broker, requested, create, operations) for requested in distinct.values()]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=node, host=host, port=port)
@@ -140,22 +140,24 @@ def describe_topic_partitions(
 
 
 def _wanted(
-    broker: Dispatcher, wanted: MetadataRequestTopic, create: bool, operations: int
+    broker: Dispatcher, requested: MetadataRequestTopic, create: bool, operations: int
 ) -> MetadataResponseTopic:
     catalog = broker.cluster.catalog
-    if wanted.topic_id != ZERO_UUID:
-        topic = catalog.by_id(wanted.topic_id)
-        return _topic(broker, topic, operations) if topic else _no_topic(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-    name = wanted.name or ""
+    if requested.topic_id != ZERO_UUID:
+        topic = catalog.by_id(requested.topic_id)
+        return (
+            _topic(broker, topic, operations) if topic else _no_topic(requested, ErrorCode.UNKNOWN_TOPIC_ID)
+        )
+    name = requested.name or ""
     topic = catalog.topics.get(name)
     if topic is None and create and may_auto_create(broker.cluster, name):
         try:
             topic = new_topic(broker.cluster, name, -1, -1, {})
         except Refused as refused:
-            return _no_topic(wanted, refused.code)
+            return _no_topic(requested, refused.code)
         broker.cluster.create_topic(topic)
     if topic is None:
-        return _no_topic(wanted, _why_missing(name))
+        return _no_topic(requested, _why_missing(name))
     return _topic(broker, topic, operations)
 
 
@@ -167,8 +169,8 @@ def _why_missing(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _no_topic(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=wanted.topic_id)
+def _no_topic(requested: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=requested.name, topic_id=requested.topic_id)
 
 
 def _topic(broker: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:

@@ -46,13 +46,15 @@ def _list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> Work:
     committed = request.isolation_level == READ_COMMITTED
     topics = []
     for topic in request.topics:
-        found = []
-        for wanted in topic.partitions:
-            number, time = wanted.partition_index, wanted.timestamp
+        of_topic = []
+        for requested in topic.partitions:
+            number, time = requested.partition_index, requested.timestamp
             try:
                 if counts[topic.name, number] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                known, log = partition_log(broker, call.node, topic.name, number, wanted.current_leader_epoch)
+                known, log = partition_log(
+                    broker, call.node, topic.name, number, requested.current_leader_epoch
+                )
                 if time < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(time, 0):
                     raise Refused(ErrorCode.UNSUPPORTED_VERSION)
                 end = None
@@ -63,15 +65,15 @@ def _list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> Work:
                 if offset >= 0:
                     placement = broker.cluster.placement_of(known, number)
                     epoch = placement.epoch if time == LATEST else placement.epoch_at(offset)
-                found.append(
+                of_topic.append(
                     ListOffsetsPartitionResponse(
                         partition_index=number, offset=offset, timestamp=timestamp, leader_epoch=epoch
                     )
                 )
             except (Refused, StorageError) as error:
-                found.append(_unlisted(wanted, code_of(broker, call, error)))
+                of_topic.append(_unlisted(requested, code_of(broker, call, error)))
             yield
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(of_topic)))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
@@ -84,20 +86,22 @@ def _ends_of_epochs(broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest])
     request = call.body
     topics = []
     for topic in request.topics:
-        found = []
-        for wanted in topic.partitions:
+        of_topic = []
+        for requested in topic.partitions:
             try:
                 known, log = partition_log(
-                    broker, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
+                    broker, call.node, topic.topic, requested.partition, requested.current_leader_epoch
                 )
-                placement = broker.cluster.placement_of(known, wanted.partition)
-                epoch, end = placement.end_of(wanted.leader_epoch, log.end_offset)
-                found.append(EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end))
+                placement = broker.cluster.placement_of(known, requested.partition)
+                epoch, end = placement.end_of(requested.leader_epoch, log.end_offset)
+                of_topic.append(
+                    EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end)
+                )
             except (Refused, StorageError) as error:
                 code = code_of(broker, call, error)
-                found.append(EpochEndOffset(partition=wanted.partition, error_code=code))
+                of_topic.append(EpochEndOffset(partition=requested.partition, error_code=code))
             yield
-        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(of_topic)))
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
@@ -118,8 +122,8 @@ def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, 
     return found if found and found[0] < end else NOTHING
 
 
-def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+def _unlisted(requested: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=code)
 
 
 APIS = (

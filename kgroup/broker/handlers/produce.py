@@ -60,12 +60,14 @@ def _produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Work:
     leaders: set[int] = set()
     responses = []
     for topic in request.topic_data:
-        found = []
+        of_topic = []
         for data in topic.partition_data:
-            found.append(_appended(broker, call, topic, data, leaders))
+            of_topic.append(_appended(broker, call, topic, data, leaders))
             yield
         responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(of_topic)
+            )
         )
     response = ProduceResponse(
         responses=tuple(responses),

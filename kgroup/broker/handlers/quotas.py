@@ -30,14 +30,14 @@ def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> Des
             raise Refused(ErrorCode.INVALID_REQUEST, text)
         if kind not in ENTITIES:
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
-        wanted, match = component.match_type, component.match
-        if wanted not in MATCHES:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {wanted}")
-        if wanted == EXACT and match is None:
+        match_type, match = component.match_type, component.match
+        if match_type not in MATCHES:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {match_type}")
+        if match_type == EXACT and match is None:
             text = f"Request specified {MATCHES[EXACT]}, but set match string to null."
             raise Refused(ErrorCode.INVALID_REQUEST, text)
-        if wanted != EXACT and match is not None:
-            text = f"Request specified {MATCHES[wanted]}, but also specified a match string."
+        if match_type != EXACT and match is not None:
+            text = f"Request specified {MATCHES[match_type]}, but also specified a match string."
             raise Refused(ErrorCode.INVALID_REQUEST, text)
         seen.add(kind)
     if "ip" in seen and len(seen) > 1:

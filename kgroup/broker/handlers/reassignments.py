@@ -33,16 +33,16 @@ def reassign(
     moves = _Moves(broker, call)
     responses = []
     for topic in request.topics:
-        found = []
-        for wanted in topic.partitions:
-            find = partial(_moved, broker, request, topic.name, wanted)
-            code, text = moves.plan(topic.name, wanted.partition_index, find)
-            found.append(
+        of_topic = []
+        for requested in topic.partitions:
+            find = partial(_moved, broker, request, topic.name, requested)
+            code, text = moves.plan(topic.name, requested.partition_index, find)
+            of_topic.append(
                 alter.ReassignablePartitionResponse(
-                    partition_index=wanted.partition_index, error_code=code, error_message=text
+                    partition_index=requested.partition_index, error_code=code, error_message=text
                 )
             )
-        responses.append(alter.ReassignableTopicResponse(name=topic.name, partitions=tuple(found)))
+        responses.append(alter.ReassignableTopicResponse(name=topic.name, partitions=tuple(of_topic)))
     moves.carry_out()
     return alter.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, responses=tuple(responses)
@@ -60,24 +60,24 @@ def elect_leaders(broker: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> 
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     topics = broker.cluster.catalog.topics
-    wanted = request.topic_partitions
-    if wanted is None:
-        wanted = tuple(
+    requested = request.topic_partitions
+    if requested is None:
+        requested = tuple(
             elect.TopicPartitions(topic=name, partitions=tuple(range(topic.partitions)))
             for name, topic in topics.items()
         )
     moves = _Moves(broker, call)
     results = []
-    for topic in wanted:
-        found = []
+    for topic in requested:
+        of_topic = []
         for partition in topic.partitions:
             find = partial(_elected, broker, request, topic.topic, partition)
             code, text = moves.plan(topic.topic, partition, find)
             if code != ErrorCode.ELECTION_NOT_NEEDED or request.topic_partitions is not None:
-                found.append(
+                of_topic.append(
                     elect.PartitionResult(partition_id=partition, error_code=code, error_message=text)
                 )
-        results.append(elect.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(found)))
+        results.append(elect.ReplicaElectionResult(topic=topic.topic, partition_result=tuple(of_topic)))
     moves.carry_out()
     return elect.ElectLeadersResponse(replica_election_results=tuple(results))
 
@@ -112,18 +112,18 @@ def _moved(
     broker: Dispatcher,
     request: alter.AlterPartitionReassignmentsRequest,
     name: str,
-    wanted: alter.ReassignablePartition,
+    requested: alter.ReassignablePartition,
 ) -> Placement:
-    now = _known(broker, name, wanted.partition_index)
-    if wanted.replicas is None:
+    now = _known(broker, name, requested.partition_index)
+    if requested.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(wanted.replicas, broker.cluster.nodes)
-    if not request.allow_replication_factor_change and len(wanted.replicas) != len(now.replicas):
+    check_replicas(requested.replicas, broker.cluster.nodes)
+    if not request.allow_replication_factor_change and len(requested.replicas) != len(now.replicas):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The replication factor is changed from {len(now.replicas)} to {len(wanted.replicas)}",
+            f"The replication factor is changed from {len(now.replicas)} to {len(requested.replicas)}",
         )
-    return now.moved(wanted.replicas, _end_offset(broker, name, wanted.partition_index))
+    return now.moved(requested.replicas, _end_offset(broker, name, requested.partition_index))
 
 
 def _elected(broker: Dispatcher, request: elect.ElectLeadersRequest, name: str, partition: int) -> Placement:

@@ -43,17 +43,17 @@ def describe(
         of_user.setdefault(user, []).append(info)
     results = []
     for user, times in asked.items():
-        found = tuple(of_user.get(user, ()))
+        credentials = tuple(of_user.get(user, ()))
         code, message = ErrorCode.NONE, None
         if times > 1:
-            code, found = ErrorCode.DUPLICATE_RESOURCE, ()
+            code, credentials = ErrorCode.DUPLICATE_RESOURCE, ()
             message = "Cannot describe SCRAM credentials for the same user twice in a single request: " + user
-        elif not found:
+        elif not credentials:
             code = ErrorCode.RESOURCE_NOT_FOUND
             message = "Attempt to describe a user credential that does not exist: " + user
         results.append(
             DescribeUserScramCredentialsResult(
-                user=user, error_code=code, error_message=message, credential_infos=found
+                user=user, error_code=code, error_message=message, credential_infos=credentials
             )
         )
     return DescribeUserScramCredentialsResponse(results=tuple(results))

@@ -67,9 +67,9 @@ def fetch(broker: Dispatcher, call: Call[ShareFetchRequest], readable: Readable 
     request = call.body
     group_id, member = _named(request.group_id, request.member_id)
     batches: Batches = {
-        StateKey(group_id, topic.topic_id, each.partition_index): each.acknowledgement_batches
+        StateKey(group_id, topic.topic_id, partition.partition_index): partition.acknowledgement_batches
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
     acknowledges = any(batches.values())
     renews = call.version >= RENEWS_SINCE and request.is_renew_ack
@@ -123,9 +123,9 @@ def acknowledge(
     if not last:
         sessions.go_on(session)
     batches = {
-        StateKey(group_id, topic.topic_id, each.partition_index): each.acknowledgement_batches
+        StateKey(group_id, topic.topic_id, partition.partition_index): partition.acknowledgement_batches
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
     may_renew = call.version >= RENEWS_SINCE
     said = settle(
@@ -151,10 +151,10 @@ def acknowledge(
                     error_message=refused.message if refused else None,
                     current_leader=_leader(broker, key, refused, leaders),
                 )
-                for key, refused in found
+                for key, refused in of_topic
             ),
         )
-        for topic_id, found in by_topic.items()
+        for topic_id, of_topic in by_topic.items()
     )
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).share_lock_ms,
@@ -180,13 +180,13 @@ def settle(
     highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
     said: Acknowledged = {}
     settles = False
-    for key, each in batches.items():
+    for key, of_partition in batches.items():
         said[key] = None
         try:
             if key.topic_id not in broker.cluster.catalog.image.by_id:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
             end = -1
-            for batch in each:
+            for batch in of_partition:
                 types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
                 wrong = (
                     count < 1
@@ -199,9 +199,9 @@ def settle(
                     raise Refused(ErrorCode.INVALID_REQUEST)
                 end = batch.last_offset
             _topic(broker, key, readable)
-            if each:
+            if of_partition:
                 settles = True
-                broker.share_partitions.acknowledge(key, member, each)
+                broker.share_partitions.acknowledge(key, member, of_partition)
         except Refused as refused:
             said[key] = refused
     return said if settles else {key: refused for key, refused in said.items() if refused is not None}
@@ -337,8 +337,8 @@ class _Fetch:
                 self._session.group_id
             ).share_lock_ms,
             responses=tuple(
-                ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(each))
-                for topic_id, each in by_topic.items()
+                ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(of_topic))
+                for topic_id, of_topic in by_topic.items()
             ),
             node_endpoints=node_endpoints(
                 self._broker,
@@ -356,13 +356,13 @@ class _Fetch:
 
     def _unreadable(self) -> dict[StateKey, Refused]:
         """Return the partitions of the session that do not exist or may not be read."""
-        found: dict[StateKey, Refused] = {}
+        refusals: dict[StateKey, Refused] = {}
         for key in self._session.partitions:
             try:
                 _topic(self._broker, key, self._readable)
             except Refused as refused:
-                found[key] = refused
-        return found
+                refusals[key] = refused
+        return refusals
 
     def _look(self) -> Looked:
         """Find the partitions that can be read, each time from another one on, and read their logs."""
@@ -392,22 +392,22 @@ class _Fetch:
         left = min(self._call.body.max_bytes, self._broker.cluster.settings.fetch_max_bytes)
         portion, total = left // max(len(open_), 1), 0
         isolation = self._broker.share_partitions.settings(self._session.group_id).share_isolation
-        for key, each in list(open_.items()):
+        for key, opened in list(open_.items()):
             limit = min(portion, left - total)
             if limit <= 0 and total:
                 continue
             try:
-                records = each.log.read(each.offset, max(limit, 1))
+                records = opened.log.read(opened.offset, max(limit, 1))
                 if len(records) > limit and total:
                     continue
                 if isolation == "read_committed":
-                    producers = self._broker.producers.of(each.name, key.partition, each.log)
+                    producers = self._broker.producers.of(opened.name, key.partition, opened.log)
                     records, end = decided(records, producers.last_stable_offset)
-                    each.aborted = producers.aborted_between(each.offset, end)
-                each.records = records
+                    opened.aborted = producers.aborted_between(opened.offset, end)
+                opened.records = records
                 total += len(records)
             except OffsetOutOfRange:
-                each.share.log_start_moved(each.log.start_offset)
+                opened.share.log_start_moved(opened.log.start_offset)
             except StorageError as error:
                 del open_[key]
                 refused[key] = self._refused(key, error)
@@ -421,38 +421,38 @@ class _Fetch:
     def _answered(self, looked: Looked) -> ShareFetchResponse:
         """Acquire, and return the response."""
         request = self._call.body
-        found: dict[StateKey, PartitionData] = {}
+        partitions: dict[StateKey, PartitionData] = {}
         left, now_ms = request.max_records, self._broker.clock.now_ms()
-        for key, each in looked.open.items():
+        for key, opened in looked.open.items():
             extents, at = [], 0
-            while at < len(each.records):
-                base, length, last_delta = EXTENT.unpack_from(each.records, at)
+            while at < len(opened.records):
+                base, length, last_delta = EXTENT.unpack_from(opened.records, at)
                 extents.append(Extent(base, base + last_delta))
                 at += length + LENGTH_OFFSET
-            aborted = aborted_extents(batches_in(each.records), each.aborted) if each.aborted else ()
+            aborted = aborted_extents(batches_in(opened.records), opened.aborted) if opened.aborted else ()
             wish = Wish(
                 self._member,
                 left,
                 max(request.batch_size, 1),
                 by_record=request.share_acquire_mode == BY_RECORD,
             )
-            got = each.share.acquire(wish, each.offset, extents, now_ms, aborted)
+            got = opened.share.acquire(wish, opened.offset, extents, now_ms, aborted)
             left -= got.size
-            found[key] = PartitionData(
+            partitions[key] = PartitionData(
                 partition_index=key.partition,
-                records=_slice(each.records, got.records),
+                records=_slice(opened.records, got.records),
                 acquired_records=tuple(got.records),
             )
             self._broker.share_partitions.arm(key)
         leaders: set[int] = set()
         for key, refused in looked.refused.items():
-            found[key] = PartitionData(
+            partitions[key] = PartitionData(
                 partition_index=key.partition,
                 error_code=refused.code,
                 error_message=refused.message,
                 current_leader=_leader(self._broker, key, refused, leaders),
             )
-        return self.answer(found)
+        return self.answer(partitions)
 
     def _changed(self, _: Key) -> None:
         looked = self._look()

@@ -127,11 +127,11 @@ def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest
     group_id = request.group_id
     if not group_id:
         raise Refused(ErrorCode.INVALID_GROUP_ID)
-    absent, found = _run(broker, group_id, call.node, lambda step: offsets.begin_delete(step, request))
-    if not found:
+    absent, to_delete = _run(broker, group_id, call.node, lambda step: offsets.begin_delete(step, request))
+    if not to_delete:
         return DeleteShareGroupOffsetsResponse(responses=tuple(absent))
-    refused = _forgotten(broker, group_id, found)
-    gone = [topic_id for topic_id in found if topic_id not in refused]
+    refused = _forgotten(broker, group_id, to_delete)
+    gone = [topic_id for topic_id in to_delete if topic_id not in refused]
     _run(broker, group_id, call.node, lambda step: offsets.end_delete(step, group_id, gone))
     image = broker.cluster.catalog.image
     topics = (
@@ -141,15 +141,15 @@ def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest
             error_code=refused[topic_id].code if topic_id in refused else ErrorCode.NONE,
             error_message=refused[topic_id].message if topic_id in refused else None,
         )
-        for topic_id in found
+        for topic_id in to_delete
     )
     return DeleteShareGroupOffsetsResponse(responses=(*topics, *absent))
 
 
-def _forgotten(broker: Dispatcher, group_id: str, found: dict[bytes, set[int]]) -> dict[bytes, Refused]:
+def _forgotten(broker: Dispatcher, group_id: str, to_delete: dict[bytes, set[int]]) -> dict[bytes, Refused]:
     """Have the share coordinator remove partitions; return why not, by topic."""
     refused: dict[bytes, Refused] = {}
-    for key, why in broker.share_state.delete(group_id, found).items():
+    for key, why in broker.share_state.delete(group_id, to_delete).items():
         broker.share_partitions.drop(key)
         if why is not None:
             refused.setdefault(key.topic_id, why)
@@ -170,8 +170,8 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
                 continue
             if isinstance(shard.coordinator.state.groups.get(group_id), ShareGroup):
                 begin = partial(offsets.begin_delete_group, group_id=group_id)
-                found = _run(broker, group_id, call.node, begin)
-                for why in _forgotten(broker, group_id, found).values():
+                to_delete = _run(broker, group_id, call.node, begin)
+                for why in _forgotten(broker, group_id, to_delete).values():
                     raise why
         except Refused as error:
             refused[group_id] = error.code
@@ -204,12 +204,12 @@ def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsReq
         if group.topics is None:
             known = shard.coordinator.state.groups.get(group.group_id)
             kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
-            named = ((catalog.image.name_of(each.topic_id), each.partitions) for each in kept)
-            wanted = [(name, numbers) for name, numbers in named if name is not None]
+            named = ((catalog.image.name_of(topic.topic_id), topic.partitions) for topic in kept)
+            requested = [(name, numbers) for name, numbers in named if name is not None]
         else:
-            wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
+            requested = [(topic.topic_name, topic.partitions) for topic in group.topics]
         topics = []
-        for name, numbers in wanted:
+        for name, numbers in requested:
             topic_id = catalog.image.id_of(name)
             partitions = tuple(
                 DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)

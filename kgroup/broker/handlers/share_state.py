@@ -38,17 +38,17 @@ def _api(
     """Return an API whose request names partitions, each of which is answered by itself."""
 
     def handle(broker: Dispatcher, call: Call[R]) -> Answer:
-        return broker.in_turns(call, each(broker, call))
+        return broker.in_turns(call, work(broker, call))
 
-    def each(broker: Dispatcher, call: Call[R]) -> Work:
+    def work(broker: Dispatcher, call: Call[R]) -> Work:
         results = []
         for topic in call.body.topics:
-            found = []
+            of_topic = []
             for asked in topic.partitions:
                 key = StateKey(call.body.group_id, topic.topic_id, asked.partition)
-                found.append(one(broker, call, key, cast("Asked", asked)))
+                of_topic.append(one(broker, call, key, cast("Asked", asked)))
                 yield
-            results.append(topic_result(topic_id=topic.topic_id, partitions=tuple(found)))
+            results.append(topic_result(topic_id=topic.topic_id, partitions=tuple(of_topic)))
         return response(results=tuple(results))
 
     def one(broker: Dispatcher, call: Call[R], key: StateKey, asked: Asked) -> Result:

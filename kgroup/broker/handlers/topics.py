@@ -51,19 +51,19 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
     # Topics of one request mostly have the same settings: without this, to list them was most of the work.
     known: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}
     with broker.together():
-        for wanted in request.topics:
+        for requested in request.topics:
             try:
-                if counts[wanted.name] > 1:
+                if counts[requested.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topic = _planned(broker, wanted)
+                topic = _planned(broker, requested)
                 if not request.validate_only:
                     broker.cluster.create_topic(topic)
                 own = tuple(topic.config.items())
                 if own not in known:
                     known[own] = _settings(broker, topic)
-                results[wanted.name] = _created(topic, known[own])
+                results[requested.name] = _created(topic, known[own])
             except Refused as refused:
-                results[wanted.name] = _not_created(wanted, refused.code, refused.message)
+                results[requested.name] = _not_created(requested, refused.code, refused.message)
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
@@ -72,14 +72,14 @@ def delete_topics(broker: Dispatcher, call: Call[DeleteTopicsRequest]) -> Delete
     request = call.body
     results, gone = [], []
     with broker.together():
-        for wanted in _named(request, call.version):
+        for requested in _named(request, call.version):
             try:
-                topic = _existing(broker, wanted)
+                topic = _existing(broker, requested)
                 broker.cluster.delete_topic(topic.name)
                 gone.append(topic)
                 results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
             except Refused as refused:
-                results.append(_not_deleted(wanted, refused.code, refused.message))
+                results.append(_not_deleted(requested, refused.code, refused.message))
     for topic in gone:
         for partition in range(topic.partitions):
             broker.watchers.notify((topic.name, partition))
@@ -95,38 +95,38 @@ def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -
     _check_sum(broker, sum(max(count - before, 0) for before, count in growing))
     results = {}
     with broker.together():
-        for wanted in request.topics:
+        for requested in request.topics:
             try:
-                if counts[wanted.name] > 1:
+                if counts[requested.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-                _check_growth(broker, wanted)
+                _check_growth(broker, requested)
                 if not request.validate_only:
-                    replicas = [each.broker_ids for each in wanted.assignments or ()]
-                    broker.cluster.add_partitions(wanted.name, wanted.count, replicas)
-                results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
+                    replicas = [each.broker_ids for each in requested.assignments or ()]
+                    broker.cluster.add_partitions(requested.name, requested.count, replicas)
+                results[requested.name] = CreatePartitionsTopicResult(name=requested.name)
             except Refused as refused:
-                results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
+                results[requested.name] = _not_grown(requested, refused.code, refused.message)
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
-def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
-    rules.check_new_name(broker.cluster, wanted.name)
+def _planned(broker: Dispatcher, requested: CreatableTopic) -> CatalogTopic:
+    rules.check_new_name(broker.cluster, requested.name)
     config = {}
-    for entry in wanted.configs:
+    for entry in requested.configs:
         if entry.value is None:
             raise Refused(
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}"
             )
         config[entry.name] = entry.value
     rules.check_config(broker.cluster, config)
-    if not wanted.assignments:
+    if not requested.assignments:
         return rules.new_topic(
-            broker.cluster, wanted.name, wanted.num_partitions, wanted.replication_factor, config
+            broker.cluster, requested.name, requested.num_partitions, requested.replication_factor, config
         )
     # A manual assignment is checked by Kafka's rules and in its order.
     for given, what in (
-        (wanted.replication_factor, "replication factor"),
-        (wanted.num_partitions, "numPartitions"),
+        (requested.replication_factor, "replication factor"),
+        (requested.num_partitions, "numPartitions"),
     ):
         if given != -1:
             raise Refused(
@@ -135,7 +135,7 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
             )
     placed: dict[int, Placement] = {}
     factor = None
-    for assignment in wanted.assignments:
+    for assignment in requested.assignments:
         number, replicas = assignment.partition_index, assignment.broker_ids
         if number in placed:
             raise Refused(
@@ -150,7 +150,7 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    topic = rules.new_topic(broker.cluster, wanted.name, len(placed), len(placed[0].replicas), config)
+    topic = rules.new_topic(broker.cluster, requested.name, len(placed), len(placed[0].replicas), config)
     return replace(topic, placements=placed)
 
 
@@ -174,8 +174,8 @@ def _created(topic: CatalogTopic, configs: tuple[CreatableTopicConfigs, ...]) ->
     )
 
 
-def _not_created(wanted: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
-    return CreatableTopicResult(name=wanted.name, error_code=code, error_message=message)
+def _not_created(requested: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=requested.name, error_code=code, error_message=message)
 
 
 def _named(request: DeleteTopicsRequest, version: int) -> tuple[DeleteTopicState, ...]:
@@ -184,15 +184,15 @@ def _named(request: DeleteTopicsRequest, version: int) -> tuple[DeleteTopicState
     return tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names)
 
 
-def _existing(broker: Dispatcher, wanted: DeleteTopicState) -> CatalogTopic:
+def _existing(broker: Dispatcher, requested: DeleteTopicState) -> CatalogTopic:
     catalog = broker.cluster.catalog
-    if wanted.name is not None and wanted.topic_id != ZERO_UUID:
+    if requested.name is not None and requested.topic_id != ZERO_UUID:
         raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-    if wanted.name is None:
-        topic = catalog.by_id(wanted.topic_id)
+    if requested.name is None:
+        topic = catalog.by_id(requested.topic_id)
         missing = ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic = catalog.topics.get(wanted.name)
+        topic = catalog.topics.get(requested.name)
         missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         raise Refused(missing, "This server does not host this topic.")
@@ -201,9 +201,9 @@ def _existing(broker: Dispatcher, wanted: DeleteTopicState) -> CatalogTopic:
     return topic
 
 
-def _not_deleted(wanted: DeleteTopicState, code: ErrorCode, message: str | None) -> DeletableTopicResult:
+def _not_deleted(requested: DeleteTopicState, code: ErrorCode, message: str | None) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=wanted.name, topic_id=wanted.topic_id, error_code=code, error_message=message
+        name=requested.name, topic_id=requested.topic_id, error_code=code, error_message=message
     )
 
 
@@ -212,35 +212,35 @@ def _check_sum(broker: Dispatcher, new: int) -> None:
         raise Refused(ErrorCode.POLICY_VIOLATION, why)
 
 
-def _check_growth(broker: Dispatcher, wanted: CreatePartitionsTopic) -> None:
-    topic = broker.cluster.catalog.topics.get(wanted.name)
+def _check_growth(broker: Dispatcher, requested: CreatePartitionsTopic) -> None:
+    topic = broker.cluster.catalog.topics.get(requested.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
-    if wanted.name in INTERNAL_TOPICS:
+    if requested.name in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_PARTITIONS, "Groups would move to other partitions.")
-    if not topic.partitions < wanted.count <= rules.MAX_PARTITIONS:
+    if not topic.partitions < requested.count <= rules.MAX_PARTITIONS:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {wanted.name} currently has {topic.partitions} partition(s); "
-            f"{wanted.count} would not be an increase.",
+            f"The topic {requested.name} currently has {topic.partitions} partition(s); "
+            f"{requested.count} would not be an increase.",
         )
-    added = wanted.count - topic.partitions
-    if wanted.assignments is not None:
-        if len(wanted.assignments) != added:
+    added = requested.count - topic.partitions
+    if requested.assignments is not None:
+        if len(requested.assignments) != added:
             raise Refused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {added} additional partition(s), but only "
-                f"{len(wanted.assignments)} assignment(s) were specified.",
+                f"{len(requested.assignments)} assignment(s) were specified.",
             )
         factor = len(broker.cluster.placement_of(topic, 0).replicas)
-        for assignment in wanted.assignments:
+        for assignment in requested.assignments:
             check_replicas(assignment.broker_ids, broker.cluster.nodes, factor)
 
 
 def _not_grown(
-    wanted: CreatePartitionsTopic, code: ErrorCode, message: str | None
+    requested: CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> CreatePartitionsTopicResult:
-    return CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message)
+    return CreatePartitionsTopicResult(name=requested.name, error_code=code, error_message=message)
 
 
 APIS = (

@@ -46,9 +46,10 @@ def add_partitions(broker: Dispatcher, call: Call[AddPartitionsToTxnRequest]) ->
         return AddPartitionsToTxnResponse(
             results_by_transaction=tuple(
                 AddPartitionsToTxnResult(
-                    transactional_id=each.transactional_id, topic_results=_added(broker, call, each)
+                    transactional_id=transaction.transactional_id,
+                    topic_results=_added(broker, call, transaction),
                 )
-                for each in request.transactions
+                for transaction in request.transactions
             )
         )
     only = AddPartitionsToTxnTransaction(
@@ -61,16 +62,17 @@ def add_partitions(broker: Dispatcher, call: Call[AddPartitionsToTxnRequest]) ->
 
 
 def _added(
-    broker: Dispatcher, call: Call[Message], wanted: AddPartitionsToTxnTransaction
+    broker: Dispatcher, call: Call[Message], transaction: AddPartitionsToTxnTransaction
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
-    partitions = [TopicPartition(topic.name, p) for topic in wanted.topics for p in topic.partitions]
+    partitions = [TopicPartition(topic.name, p) for topic in transaction.topics for p in topic.partitions]
     absent = {p for p in partitions if broker.cluster.log(p.topic, p.partition) is None}
     if absent:
         missing, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-        return _results(wanted.topics, {p: missing if p in absent else skipped for p in partitions})
-    name, producer = wanted.transactional_id, ProducerEpoch(wanted.producer_id, wanted.producer_epoch)
+        return _results(transaction.topics, {p: missing if p in absent else skipped for p in partitions})
+    name = transaction.transactional_id
+    producer = ProducerEpoch(transaction.producer_id, transaction.producer_epoch)
     try:
-        if wanted.verify_only:
+        if transaction.verify_only:
             coordinator = broker.transactions.coordinator_of(name, call.node)
             codes = coordinator.verify_partitions(name, producer, partitions)
         else:
@@ -83,7 +85,7 @@ def _added(
         codes = dict.fromkeys(partitions, refused.code)
     if BATCHED_SINCE <= call.version < ABORTABLE_SINCE:
         codes = {p: without_abortable(code) for p, code in codes.items()}
-    return _results(wanted.topics, {p: understood(code, call.version) for p, code in codes.items()})
+    return _results(transaction.topics, {p: understood(code, call.version) for p, code in codes.items()})
 
 
 def without_abortable(code: ErrorCode) -> ErrorCode:

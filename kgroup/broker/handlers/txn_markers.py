@@ -54,7 +54,7 @@ def describe_producers(
     """Return the known producers of each partition, with the start of their open transactions."""
     topics = []
     for topic in call.body.topics:
-        found = []
+        of_topic = []
         for number in topic.partition_indexes:
             try:
                 check_name(topic.name)
@@ -62,7 +62,7 @@ def describe_producers(
                 producers = broker.producers.of(topic.name, number, log)
             except (Refused, StorageError) as error:
                 code = code_of(broker, call, error)
-                found.append(described.PartitionResponse(partition_index=number, error_code=code))
+                of_topic.append(described.PartitionResponse(partition_index=number, error_code=code))
                 continue
             active = tuple(
                 described.ProducerState(
@@ -75,8 +75,8 @@ def describe_producers(
                 )
                 for producer_id, known in producers.known.items()
             )
-            found.append(described.PartitionResponse(partition_index=number, active_producers=active))
-        topics.append(described.TopicResponse(name=topic.name, partitions=tuple(found)))
+            of_topic.append(described.PartitionResponse(partition_index=number, active_producers=active))
+        topics.append(described.TopicResponse(name=topic.name, partitions=tuple(of_topic)))
     return described.DescribeProducersResponse(topics=tuple(topics))
 
 

@@ -47,10 +47,10 @@ class Decisions(dict[str, bool]):
         self._allows, self._kept = allows, kept
 
     def __missing__(self, name: str) -> bool:
-        found = self._allows(name)
+        allowed = self._allows(name)
         if self._kept.takes(getsizeof(name) + ENTRY_BYTES):
-            self[name] = found
-        return found
+            self[name] = allowed
+        return allowed
 
 
 class Rights(dict[int, Decisions]):
@@ -64,10 +64,10 @@ class Rights(dict[int, Decisions]):
 
     def __missing__(self, right: int) -> Decisions:
         operation, kind = Operation(right >> 8), ResourceType(right & 0xFF)
-        found = Decisions(partial(self._allows, operation, kind), self._kept)
+        decisions = Decisions(partial(self._allows, operation, kind), self._kept)
         if self._kept.takes(ASKER_BYTES):
-            self[right] = found
-        return found
+            self[right] = decisions
+        return decisions
 
 
 class Asker:

@@ -213,8 +213,8 @@ def _split(
     may = asker.rights[DESCRIBE_TOPIC]
     hidden = []
     for topic in group.topics or ():
-        found = name(broker, topic)
-        if found is not None and not may[found]:
+        topic_name = name(broker, topic)
+        if topic_name is not None and not may[topic_name]:
             hidden.append(topic)
     if not hidden:
         return group, ()
@@ -247,8 +247,8 @@ def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
     """Yield the groups that could be described, with what the caller may do with each."""
     for group in groups:
         if not group.error_code:
-            found = asker.operations(ResourceType.GROUP, group.group_id)
-            group = replace(group, authorized_operations=found)
+            operations = asker.operations(ResourceType.GROUP, group.group_id)
+            group = replace(group, authorized_operations=operations)
         yield group
 
 

@@ -70,8 +70,8 @@ def per_entry(
         allowed: list[Entry] = []
         refused: list[Entry] = []
         for entry in getattr(request, array.asked):
-            found = named(broker, entry)
-            (allowed if found is None or may[found] else refused).append(entry)
+            resource = named(broker, entry)
+            (allowed if resource is None or may[resource] else refused).append(entry)
         if not refused:
             return api.handle(broker, call)
         part = replace(request, **{array.asked: tuple(refused)})

@@ -58,12 +58,12 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
     every = request.topics is None or (call.version == 0 and not request.topics)
     if not every:
         allowed = []
-        for wanted in request.topics or ():
-            found = _refused_metadata(asker, broker, call, wanted)
-            if found is None:
-                allowed.append(wanted)
+        for requested in request.topics or ():
+            refusal = _refused_metadata(asker, broker, call, requested)
+            if refusal is None:
+                allowed.append(requested)
             else:
-                refused.append(found)
+                refused.append(refusal)
         request = replace(request, topics=tuple(allowed))
         if not allowed and call.version == 0:
             call.version = 1  # before, none meant all
@@ -94,15 +94,15 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
 
 
 def _refused_metadata(
-    asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], wanted: MetadataRequestTopic
+    asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], requested: MetadataRequestTopic
 ) -> MetadataResponseTopic | None:
     """Return the answer in place of a topic that the caller may not see, or not have created."""
-    if wanted.topic_id != ZERO_UUID:
-        name = broker.cluster.catalog.image.name_of(wanted.topic_id)
+    if requested.topic_id != ZERO_UUID:
+        name = broker.cluster.catalog.image.name_of(requested.topic_id)
         if name is None or asker.describes(name):
             return None
-        return MetadataResponseTopic(error_code=DENIED, name=None, topic_id=wanted.topic_id)
-    name = wanted.name or ""
+        return MetadataResponseTopic(error_code=DENIED, name=None, topic_id=requested.topic_id)
+    name = requested.name or ""
     if not asker.describes(name):
         return MetadataResponseTopic(error_code=DENIED, name=name)
     creates = call.body.allow_auto_topic_creation or call.version < CREATION_SINCE
@@ -203,12 +203,12 @@ def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], ap
         states = tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names)
     allowed: list[DeleteTopicState] = []
     refused: list[DeletableTopicResult] = []
-    for wanted in states:
-        found = _not_deletable(asker, broker, wanted)
-        if found is None:
-            allowed.append(wanted)
+    for requested in states:
+        refusal = _not_deletable(asker, broker, requested)
+        if refusal is None:
+            allowed.append(requested)
         else:
-            refused.append(found)
+            refused.append(refusal)
     body = replace(request, topics=tuple(allowed))
     if call.version < BY_ID_SINCE:
         body = replace(request, topic_names=tuple(topic.name or "" for topic in allowed))
@@ -222,22 +222,24 @@ def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], ap
     return asked(broker, call, api, body, finish)
 
 
-def _not_deletable(asker: Asker, broker: Dispatcher, wanted: DeleteTopicState) -> DeletableTopicResult | None:
+def _not_deletable(
+    asker: Asker, broker: Dispatcher, requested: DeleteTopicState
+) -> DeletableTopicResult | None:
     """Return the answer in place of a deletion; None for what the handler decides."""
     catalog = broker.cluster.catalog
-    if wanted.name is None:
-        known = catalog.image.name_of(wanted.topic_id)
+    if requested.name is None:
+        known = catalog.image.name_of(requested.topic_id)
         if known is None or asker.may(Operation.DELETE, ResourceType.TOPIC, known):
             return None
         name = known if asker.describes(known) else None
-        return DeletableTopicResult(name=name, topic_id=wanted.topic_id, error_code=DENIED)
-    if wanted.topic_id != ZERO_UUID:
+        return DeletableTopicResult(name=name, topic_id=requested.topic_id, error_code=DENIED)
+    if requested.topic_id != ZERO_UUID:
         return None
-    described = asker.describes(wanted.name)
-    deletable = asker.may(Operation.DELETE, ResourceType.TOPIC, wanted.name)
-    if described and (deletable or wanted.name not in catalog.topics):
+    described = asker.describes(requested.name)
+    deletable = asker.may(Operation.DELETE, ResourceType.TOPIC, requested.name)
+    if described and (deletable or requested.name not in catalog.topics):
         return None
-    return DeletableTopicResult(name=wanted.name, error_code=DENIED)
+    return DeletableTopicResult(name=requested.name, error_code=DENIED)
 
 
 def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyApi) -> Answer:

@@ -73,14 +73,14 @@ def command(
         names = selection.names or sorted({event.group for event in events if event.group})
         states = _states(env, source.admin, names) if selection.span.until_ms is None else {}
     entries = _journal(env, where)
-    found = {name: [(b, list(_own(name, b, entries))) for b in blame(events, name)] for name in names}
+    blames_of = {name: [(b, list(_own(name, b, entries))) for b in blame(events, name)] for name in names}
     errors, code = shortcomings(story, selection)
     lines = [*coverage_lines(story, selection), *span_lines(selection)]
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
-    for name, blames in found.items():
+    for name, blames in blames_of.items():
         lines += ["", *_text(name, blames, states.get(name))]
-    blamed = [b.event for blames in found.values() for b, _ in blames]
+    blamed = [b.event for blames in blames_of.values() for b, _ in blames]
     lines += ["", *closing_lines(blamed)]
     data = {
         "groups": [
@@ -97,7 +97,7 @@ def command(
                     for b, own in blames
                 ],
             }
-            for name, blames in found.items()
+            for name, blames in blames_of.items()
         ],
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),

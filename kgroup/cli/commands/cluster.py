@@ -104,7 +104,7 @@ def topics(
 
     with open_admin(env) as admin:
         seen, unseen = list_topics(admin)
-        found = [
+        shown = [
             topic
             for topic in seen
             if (internal or not topic.internal)
@@ -123,17 +123,17 @@ def topics(
             "replicas": max((len(p.replicas) for p in topic.partitions), default=0),
             "leaderless": sum(p.leader < 0 for p in topic.partitions),
         }
-        for topic in found
+        for topic in shown
     ]
-    data = {"topics": [asdict(topic) for topic in found]}
+    data = {"topics": [asdict(topic) for topic in shown]}
     table = Table(_TOPIC_COLUMNS, rows)
     result = Result(
         data,
         (table,),
         items="topics",
-        names=[topic.name for topic in found],
+        names=[topic.name for topic in shown],
         errors=[*unseen, *errors],
-        exit_code=of_batch([ExitCode.NOT_FOUND] * len(errors), bool(found)) or of_seen(ExitCode.OK, unseen),
+        exit_code=of_batch([ExitCode.NOT_FOUND] * len(errors), bool(shown)) or of_seen(ExitCode.OK, unseen),
         cluster=where,
     )
     return show(env, result)
@@ -204,12 +204,12 @@ def metrics_of(env: Env, admin: "ClusterView") -> tuple[list[Document] | None, s
     connection = HTTPConnection(owner.metrics, timeout=env.settings().timeout_s())
     try:
         connection.request("GET", "/metrics.json")
-        found: list[Document] = json.loads(connection.getresponse().read())
+        metrics: list[Document] = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"the metrics at {owner.metrics} cannot be read: {error}") from None
     finally:
         connection.close()
-    return found, None
+    return metrics, None
 
 
 def in_words(metric: Mapping[str, Any]) -> Document:

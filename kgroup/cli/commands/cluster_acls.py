@@ -89,13 +89,13 @@ def add(
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     terms = Terms(principal or (), host or (), operation or (), pattern, deny)
-    wanted = new_acls(resources, terms)
+    requested = new_acls(resources, terms)
     with open_admin(env) as admin:
         there: Collection[ListedAcl] = ()
         with suppress(KgroupError):  # the request to add them says why
             there = Acls(admin).list(filters(resources, terms))
-        listed = [ListedAcl.of(acl) for acl in wanted]
-        new = [acl for acl, rule in zip(wanted, listed, strict=True) if rule not in there]
+        listed = [ListedAcl.of(acl) for acl in requested]
+        new = [acl for acl, rule in zip(requested, listed, strict=True) if rule not in there]
         where = identity(admin, env)
         journal_id = None
         if new:
@@ -144,11 +144,11 @@ def list_(
 
     _one_of(deny, allow)
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
-    wanted = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
+    asked = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
     with open_admin(env) as admin:
-        found = Acls(admin).list(wanted)
+        listed = Acls(admin).list(asked)
         where = identity(admin, env)
-    rows = [acl.words for acl in found]
+    rows = [acl.words for acl in listed]
     return show(env, Result({"acls": rows}, (Table(_COLUMNS, rows),), items="acls", cluster=where))
 
 

@@ -67,9 +67,9 @@ def add(
         plan = {"user": name, "mechanisms": entries}
         with admin.change("cluster user add", plan, _before(known), entries) as entry:
             # One by one, so that the journal shows which are set where a later one is refused.
-            for each in entries:
-                Users(admin).set(name, password, [str(each["mechanism"])], iterations)
-                entry.results.append({**each, "result": ChangeStatus.DONE})
+            for credential in entries:
+                Users(admin).set(name, password, [str(credential["mechanism"])], iterations)
+                entry.results.append({**credential, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     data = {**plan, "existed": bool(known), "journal_id": entry.id}
     had = {entry.mechanism for user in known for entry in user.mechanisms}

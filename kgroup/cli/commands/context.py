@@ -64,22 +64,22 @@ def show_context(
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     config = load_config()
-    wanted = name or env.flags.get("context") or config.current
-    if wanted is None:
+    chosen = name or env.flags.get("context") or config.current
+    if chosen is None:
         raise Failure(
             ExitCode.NOT_FOUND,
             "NO_CURRENT_CONTEXT",
             f"no context is current in {config.path}",
             "kgroup context use NAME",
         )
-    context = _find(config, wanted)
+    context = _find(config, chosen)
     values = {k: shown(k, v) for k, v in context.values().items()}
     if context.command_config:
         values["command.config"] = str(context.command_config)
     rows = [{"setting": k, "value": v} for k, v in sorted(values.items())]
-    data = {"name": wanted, "current": wanted == config.current, "settings": rows}
+    data = {"name": chosen, "current": chosen == config.current, "settings": rows}
     table = Table((Column("setting"), Column("value")), rows)
-    return show(env, Result(data, (f"{wanted}: {context.summary}", table), items="settings", names=[wanted]))
+    return show(env, Result(data, (f"{chosen}: {context.summary}", table), items="settings", names=[chosen]))
 
 
 def _find(config: Config, name: str) -> Context:

@@ -109,15 +109,15 @@ def command(
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
         planned = plan_deletion(admin, names)
-        wanted = [item.group_id for item in planned if item.planned]
+        to_delete = [item.group_id for item in planned if item.planned]
         shown = deletion(planned, ages, where, None, None, named.unseen)
-        if not execute or not wanted:
+        if not execute or not to_delete:
             return show(env, shown)
-        question = f"delete {count_of(len(wanted), 'group')} with their committed offsets?"
+        question = f"delete {count_of(len(to_delete), 'group')} with their committed offsets?"
         Consent(execute, yes).ask(env, shown, question, grave=_GRAVE)
-        file = _export(admin, wanted, export, where, incomplete)
+        file = _export(admin, to_delete, export, where, incomplete)
         env.note(f"committed offsets kept in {file}")
-        done = delete_groups(admin, wanted, reason)
+        done = delete_groups(admin, to_delete, reason)
         results = {item.group_id: item for item in done.items}
         items = [results.get(item.group_id, item) for item in planned]
         result = deletion(items, ages, where, done.journal_id, file, named.unseen)
@@ -147,14 +147,14 @@ def _restore(
 ) -> ExitCode:
     """Return the result of `offsets import`, under the name expected after a deletion."""
     text = read_text(file)
-    wanted, share = parse_offsets(text, groups, file), share_groups(text, file)
+    offsets, share = parse_offsets(text, groups, file), share_groups(text, file)
     with open_admin(env) as admin:
         return run(
             env,
             admin,
-            lambda: import_plan(admin, wanted, f"restore {file}", reason, share),
+            lambda: import_plan(admin, offsets, f"restore {file}", reason, share),
             consent,
-            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
+            before=once_empty(env, admin, list(offsets) if wait_empty else ()),
         )
 
 
@@ -205,33 +205,33 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
                 if at is not None and max(now_ms - at, 0) >= limit_ms:
                     ages[name] = max(now_ms - at, 0)
             named = Named(tuple(ages), named.unseen)
-        place = opened.identity()
+        cluster = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
-        wanted = [item.group_id for item in planned if item.planned]
-        shown = deletion(planned, ages, place, None, None, named.unseen)
-        if not request.consent.execute or not wanted:
+        to_delete = [item.group_id for item in planned if item.planned]
+        shown = deletion(planned, ages, cluster, None, None, named.unseen)
+        if not request.consent.execute or not to_delete:
             return shown
         request.consent.ask(
             env,
             shown,
-            f"delete {count_of(len(wanted), 'group')} with their committed offsets from ZooKeeper?",
+            f"delete {count_of(len(to_delete), 'group')} with their committed offsets from ZooKeeper?",
             grave=_GRAVE,
         )
         # Store the offsets in a file; raise SafetyRefused where some may be missing and `incomplete` is off.
         from kgroup.cli.views.offset_exports import keep
 
-        now, doubts = opened.groups.look(wanted)
-        for found in now.values():
-            if found.error:
-                raise found.error
+        now, doubts = opened.groups.look(to_delete)
+        for group in now.values():
+            if group.error:
+                raise group.error
         if doubts and not request.incomplete:
             hint = "mend or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
         file = keep(request.file, now, opened.identity())
         env.note(f"committed offsets kept in {file}")
-        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), request.reason)
+        done = opened.groups.delete(to_delete, opened.session.ask_all, Journal.default(), request.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
-    result = deletion(items, ages, place, done.journal_id, file, named.unseen)
+    result = deletion(items, ages, cluster, done.journal_id, file, named.unseen)
     into_kafka = shell.command("offsets import", file)
     return with_undo(result, f"undo: none in ZooKeeper; the offsets into Kafka: {into_kafka} -b HOST:PORT")

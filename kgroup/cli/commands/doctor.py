@@ -116,12 +116,12 @@ def command(
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
-        found = examine_all(
+        examined = examine_all(
             admin, named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s
         )
         where = identity(admin, env)
-    code = code_of(found, named.unseen)
-    return show(env, result_of(found, named.unseen, code, top=top, cluster=where))
+    code = code_of(examined, named.unseen)
+    return show(env, result_of(examined, named.unseen, code, top=top, cluster=where))
 
 
 def _only_one(group: list[str] | None, all_groups: bool) -> None:

@@ -149,10 +149,10 @@ def _list(env: Env) -> ExitCode:
     )
 
 
-def _show(env: Env, found: "Sequence[Entry | Found]") -> ExitCode:
+def _show(env: Env, explained: "Sequence[Entry | Found]") -> ExitCode:
     blocks: list[str] = []
     rows, lines = [], []
-    for known in found:
+    for known in explained:
         entry = known if isinstance(known, Entry) else known.entry
         rows.append(_json(entry))
         head = f"{entry.name} ({', '.join(filter(None, (entry.kind.replace('-', ' '), entry.severity)))})"
@@ -174,7 +174,7 @@ def _show(env: Env, found: "Sequence[Entry | Found]") -> ExitCode:
     main = Table(tuple(map(Column, ("name", "kind", "code", "severity", "meaning"))), rows)
     told = Result({"entries": rows, "lines": lines, "now": None}, blocks, "entries", main=main)
     told = replace(told, names=[str(row["name"]) for row in rows])
-    groups = [known.names.get("group") for known in found if not isinstance(known, Entry)]
+    groups = [known.names.get("group") for known in explained if not isinstance(known, Entry)]
     return show(env, _with_now(env, told, list(dict.fromkeys(filter(None, groups)))))
 
 

@@ -99,13 +99,13 @@ def command(
     unknown = [name for name in states if name.lower() not in {state.lower() for state in STATES}]
     if unknown:
         raise ConfigError(f"--state {unknown[0]!r} is unknown", "one of " + ", ".join(STATES))
-    wanted, kinds = {name.lower() for name in states}, {name.lower() for name in types}
+    state_names, kinds = {name.lower() for name in states}, {name.lower() for name in types}
     one_source(zookeeper, rest)
     if zookeeper is not None:
         refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
         with open_groups(env, zookeeper) as opened:
             listing, where = opened.groups.list_groups(topic), opened.identity()
-        groups = [g for g in listing.groups if not wanted or (g.state or "").lower() in wanted]
+        groups = [g for g in listing.groups if not state_names or (g.state or "").lower() in state_names]
     elif rest is not None:
         by_rest.refuse(rest, topic=(topic is not None, _BY_DESCRIBE), static_only=(static_only, _BY_DESCRIBE))
         with by_rest.open_groups(env, rest) as api:
@@ -114,7 +114,7 @@ def command(
         groups = [
             g
             for g in listing.groups
-            if (not wanted or g.state is None or g.state.lower() in wanted)
+            if (not state_names or g.state is None or g.state.lower() in state_names)
             and (not kinds or g.type is None or g.type in kinds)
         ]
     filtered = any((states, types, topic, static_only, regex, protocol_type))
@@ -125,15 +125,15 @@ def command(
     with open_admin(env) as admin:
         listing = _with_absent(list_groups(admin, states, types), [] if filtered else glob or [])
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
-        found = None
+        described = None
         if topic is not None or static_only:
             from kgroup.admin.read.topic_readers import reading
 
-            listing, found = reading(admin, listing, topic, static_only)
+            listing, described = reading(admin, listing, topic, static_only)
             if topic is not None and not listing.groups:
                 _refuse_absent(admin, topic)
         if members:
-            listing = with_members(admin, listing, found)
+            listing = with_members(admin, listing, described)
         where = identity(admin, env)
     return _show(env, listing, where, key, sort)
 

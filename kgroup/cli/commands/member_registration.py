@@ -100,13 +100,13 @@ def unregister(
 
 
 def _change(
-    env: Env, group: str, wanted: "Registering", yes: bool, execute: bool, reason: str | None
+    env: Env, group: str, requested: "Registering", yes: bool, execute: bool, reason: str | None
 ) -> ExitCode:
     from kgroup.admin.change.registering import execute_registration, plan_registration
     from kgroup.cli.views.registration import shown
 
     with open_admin(env) as admin:
-        plan = plan_registration(admin, group, wanted)
+        plan = plan_registration(admin, group, requested)
         where = identity(admin, env)
         journal_id = None
         if execute and plan.changes:

@@ -120,19 +120,19 @@ def import_(
     group that the file names is made if it does not exist; one that only --to names needs --create.
     """
     scope, text = scope_of(topic, topic is None), read_text(file)
-    wanted = {
+    offsets = {
         name: _within(rows, scope)
         for name, rows in parse_offsets(text, to or [], file, "--to GROUP names it").items()
     }
-    made = wanted.keys() if share else share_groups(text, file)
-    typed = () if create or names_groups(text, file) else wanted.keys()
+    made = offsets.keys() if share else share_groups(text, file)
+    typed = () if create or names_groups(text, file) else offsets.keys()
     with open_admin(env) as admin:
         return run(
             env,
             admin,
-            lambda: import_plan(admin, wanted, f"import {file}", reason, made, typed),
+            lambda: import_plan(admin, offsets, f"import {file}", reason, made, typed),
             Consent(execute, yes),
-            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
+            before=once_empty(env, admin, list(offsets) if wait_empty else ()),
         )
 
 
@@ -175,7 +175,8 @@ def delete(
         def plan() -> OffsetsPlan:
             now = look(admin, named.groups)
             drafts = {
-                name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
+                name: {p: Draft(None) for p in _within(group_now.committed, scope)}
+                for name, group_now in now.items()
             }
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
             return with_unread(admin, make_plan(purpose, now, drafts), now)
@@ -255,10 +256,10 @@ def _within(
     if scope.all_topics:
         return dict(offsets)
     chosen = {}
-    for place, at in offsets.items():
-        numbers: Iterable[int] | None = scope.topics.get(place.topic, ())
-        if numbers is None or place.partition in numbers:
-            chosen[place] = at
+    for partition, at in offsets.items():
+        numbers: Iterable[int] | None = scope.topics.get(partition.topic, ())
+        if numbers is None or partition.partition in numbers:
+            chosen[partition] = at
     return chosen
 
 

@@ -99,15 +99,15 @@ def top(
     if by not in _SORTS:
         raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
     with opened(env, files or [], Selection(), storage_option) as source:
-        found, where = _scan(source), source.cluster
+        scanned, where = _scan(source), source.cluster
     counts = {
-        name: {**_tally(tally), "commits": found.commits(name).records}
-        for name, tally in found.by_group().items()
+        name: {**_tally(tally), "commits": scanned.commits(name).records}
+        for name, tally in scanned.by_group().items()
     }
     names = sorted(counts, key=lambda name: (-counts[name][by], name))[:limit]
     rows = []
     for name in names:
-        rate = found.commits(name).per_minute
+        rate = scanned.commits(name).per_minute
         per_minute = None if rate is None else round(rate, 1)
         rows.append({"group_id": name, **counts[name], "commits_per_minute": per_minute})
     columns = (
@@ -118,7 +118,7 @@ def top(
         Column("commits_per_minute", "COMMITS/MIN", right=True),
         Column("tombstones", right=True),
     )
-    errors, code = _damage(found)
+    errors, code = _damage(scanned)
     return show(env, Result({"groups": rows}, (Table(columns, rows),), "groups", names, errors, code, where))
 
 
@@ -167,9 +167,9 @@ def _scan(source: "Source") -> "Statistics":
     from kgroup.history.stats import scan
 
     with source.progress() as progress:
-        found = scan(source.logs, progress)
+        scanned = scan(source.logs, progress)
     source.check()
-    return found
+    return scanned
 
 
 def _tally(tally: "Tally") -> dict[str, int]:

@@ -101,12 +101,12 @@ def run(
     with opened_spark(env, master, conf, sql=False) as context:
 
         def once() -> "RunReport":
-            found = source.looked_at()
-            for note in found.notes:
+            inputs = source.looked_at()
+            for note in inputs.notes:
                 if note not in noted:
                     noted.add(note)
                     env.note(note)
-            return ingest(context, found, Store(out, options), split_bytes=split_size and split_size << 20)
+            return ingest(context, inputs, Store(out, options), split_bytes=split_size and split_size << 20)
 
         if follow:
             keep_following(
@@ -169,8 +169,10 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [ItemError("", "OFFSET_OUT_OF_RANGE", str(late), _LATE) for late in report.late]
     errors += [
-        ItemError("", code_name(error), f"deliveries of share groups: {place}: {error.message}", error.hint)
-        for place, error in report.unread
+        ItemError(
+            "", code_name(error), f"deliveries of share groups: {partition}: {error.message}", error.hint
+        )
+        for partition, error in report.unread
     ]
     code = ExitCode.OK
     if errors:

@@ -147,21 +147,21 @@ def _plan(
 
     if group and group_id and group != group_id:
         raise ConfigError("GROUP and --group-id name different groups")
-    wanted = group or group_id
+    named = group or group_id
     if plan_in:
         if not selection.empty or reason is not None:
             raise ConfigError(
                 "--plan names the members to remove and the reason", "leave the other options out"
             )
         plan = read_plan(plan_in, plan_from)
-        if wanted and wanted != plan.group_id:
-            raise ConfigError(f"the plan is for group {plan.group_id}, not {wanted}")
+        if named and named != plan.group_id:
+            raise ConfigError(f"the plan is for group {plan.group_id}, not {named}")
         return plan
-    if not wanted:
+    if not named:
         raise ConfigError("no group is named", "kgroup remove-members GROUP --instance-id ID")
     if selection.empty:
         raise ConfigError("no member is named", "--instance-id, --member-id, --host, --left-only or --all")
-    return plan_removal(admin, wanted, selection, reason)
+    return plan_removal(admin, named, selection, reason)
 
 
 def _wait_stable(admin: "ClusterView", group_id: str, timeout_s: float) -> str | ItemError:

@@ -102,7 +102,7 @@ def command(
         instances=tuple(instance or ()),
         collapse=collapse_commits,
     )
-    wanted = wanted_scenario(selection, scenario, replace_names=replace_names)
+    requested = wanted_scenario(selection, scenario, replace_names=replace_names)
     note_span(env, selection)
     ends_s = stop_after_s(stop_after) if follow else None
     with opened(env, files, selection, storage_option, ends_s) as source:
@@ -116,6 +116,6 @@ def command(
             from kgroup.history.replay import At
 
             return views.show_state(env, source, selection, At(*offset_or_time(at)))
-        if chosen_engine(env, engine, source, plain=not (html or wanted) and collapse_commits) == SPARK:
+        if chosen_engine(env, engine, source, plain=not (html or requested) and collapse_commits) == SPARK:
             return show_on_spark(env, files, selection, master, storage_option)
-        return views.show_timeline(env, source, selection, html, wanted)
+        return views.show_timeline(env, source, selection, html, requested)

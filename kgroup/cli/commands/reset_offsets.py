@@ -123,9 +123,11 @@ def command(
     scope = scope_of(topic, all_topics)
     with open_admin(env) as admin:
         typed = [*(group or ()), *(groups or ())]
-        found = expand(admin, typed, change=True) if kind != "--undo" else _of_entry(admin, str(undo), typed)
-        named = list(found.groups)
-        unseen = list(found.unseen)
+        matched = (
+            expand(admin, typed, change=True) if kind != "--undo" else _of_entry(admin, str(undo), typed)
+        )
+        named = list(matched.groups)
+        unseen = list(matched.unseen)
         if kind in ("--undo", "--plan"):
             if scope.topics or scope.all_topics or reason is not None:
                 raise ConfigError(f"{kind} says which offsets and why", "leave the other options out")

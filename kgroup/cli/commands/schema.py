@@ -29,19 +29,19 @@ def command(
     if not name:
         print("\n".join(commands()))
         return ExitCode.OK
-    wanted, _, version = " ".join(name).removeprefix("kgroup/").partition("@")
-    found = next((known for known in (wanted, wanted.replace("-", " ")) if schema_for(known)), None)
-    if found is None:
+    typed, _, version = " ".join(name).removeprefix("kgroup/").partition("@")
+    command_path = next((known for known in (typed, typed.replace("-", " ")) if schema_for(known)), None)
+    if command_path is None:
         raise Failure(
-            ExitCode.NOT_FOUND, "NO_SCHEMA", f"no command {wanted!r} prints JSON", "kgroup schema lists them"
+            ExitCode.NOT_FOUND, "NO_SCHEMA", f"no command {typed!r} prints JSON", "kgroup schema lists them"
         )
-    current = schema_id(found)
+    current = schema_id(command_path)
     if version and version != current.partition("@")[2]:
         raise Failure(
             ExitCode.NOT_FOUND,
             "NO_SCHEMA",
             f"this kgroup prints {current}, not version {version}",
-            shell.command("schema", *found.split()),
+            shell.command("schema", *command_path.split()),
         )
-    print(json.dumps(schema_for(found), indent=2))
+    print(json.dumps(schema_for(command_path), indent=2))
     return ExitCode.OK

@@ -35,15 +35,15 @@ def resolved(
         if name not in names:
             return match[0]
         try:
-            found = _provider(values, name, parse)(path, key)
+            value = _provider(values, name, parse)(path, key)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigError(f"{source}: {match[0]} cannot be read: {reason}") from None
-        if found is None:
+        if value is None:
             raise ConfigError(
                 f"{source}: {match[0]} names nothing", f"{PROVIDERS} {name}: is {key} there, and allowed?"
             )
-        return found
+        return value
 
     # Properties of other clients are not read, and may refer to what is not on this machine.
     return {

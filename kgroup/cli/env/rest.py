@@ -48,12 +48,12 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
     for flag, name in (("bootstrap_server", "-b"), ("local", "--local")):
         if flag in env.flags:
             raise ConfigError(f"--rest and {name} both name a cluster", "give one of them")
-    place = place_of(url)
+    endpoint = place_of(url)
     settings = replace(env, flags={**env.flags, "rest": url}).settings()
     login = _login(settings)
-    plain = place.base.startswith("http:")
+    plain = endpoint.base.startswith("http:")
     if plain and login.headers():
-        env.note(f"warning: the login for {place.base} goes unencrypted; https keeps it from being read")
+        env.note(f"warning: the login for {endpoint.base} goes unencrypted; https keeps it from being read")
     trust = None
     if not plain:
         from kgroup.cli.env.secrets import secret
@@ -67,7 +67,7 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
         given = Given({name: value for name, value in named.items() if value is not None})
         trust = client_context(tls_of(given))
     with client(login, trust) as opened:
-        api = Api(place, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
+        api = Api(endpoint, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
         yield Opened(Groups(api), api)
 
 

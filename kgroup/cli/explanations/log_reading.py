@@ -118,11 +118,11 @@ def read(text: str) -> tuple[Found, ...]:
 
 
 def _known(line: str) -> tuple[Entry, str] | None:
-    found = _patterns().Match(line)
-    if found and not _plain(_OF_KAFKA).search(line):
-        found = [at for at in found if not PATTERNS[at][2].startswith("~")]
-    if found:
-        name, source, _ = PATTERNS[min(found)]
+    matching = _patterns().Match(line)
+    if matching and not _plain(_OF_KAFKA).search(line):
+        matching = [at for at in matching if not PATTERNS[at][2].startswith("~")]
+    if matching:
+        name, source, _ = PATTERNS[min(matching)]
         return _all()[name], source
     for match in _plain(_ERROR).finditer(line) if _plain(_KAFKA).search(line) else ():
         code, local, constant, thrown = match.groups()
@@ -149,10 +149,10 @@ def _names(line: str) -> Iterator[tuple[str, str]]:
     ):
         for pattern in patterns:
             match = _plain(pattern).search(line)
-            found = match[1] if match else ""
-            found = found if pattern in _DELIMITED else _plain(_REST_OF_JSON).sub("", found)
-            if found.strip() and found not in _NOBODY:
-                yield name, found
+            named = match[1] if match else ""
+            named = named if pattern in _DELIMITED else _plain(_REST_OF_JSON).sub("", named)
+            if named.strip() and named not in _NOBODY:
+                yield name, named
                 break
 
 

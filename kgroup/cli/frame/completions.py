@@ -89,13 +89,13 @@ def partitions(ctx: "Context", incomplete: str) -> Iterable[str]:
     topic, colon, listed = incomplete.partition(":")
     if not colon:
         return topics(ctx, incomplete)
-    found = _of_cluster(
+    numbers = _of_cluster(
         ctx,
         f"partitions of {topic}",
         lambda admin: [str(p.partition) for t in described(admin, [topic]) for p in t.partitions],
     )
     done = listed[: listed.rfind(",") + 1]
-    return [f"{topic}:{done}{number}" for number in found]
+    return [f"{topic}:{done}{number}" for number in numbers]
 
 
 def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
@@ -256,8 +256,8 @@ class _Kept:
 
     def find(self, key: str) -> list[str] | None:
         """Return the cached answer; None if there is no recent one."""
-        found = self._answers.get(_digest(key))
-        return None if found is None else list(found["words"])
+        answer = self._answers.get(_digest(key))
+        return None if answer is None else list(answer["words"])
 
     def put(self, key: str, words: list[str]) -> None:
         """Cache an answer; it does not matter if it cannot be written."""

@@ -132,13 +132,13 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     if choices.watching:
         ends_s = stop_after_s(choices.stop_after)
     with open_admin(env, stop_after_s=ends_s) as admin:
-        found = gather(admin, group, read_log=choices.read_log)
-        plan = plan_of(found, direction)
+        gathered = gather(admin, group, read_log=choices.read_log)
+        plan = plan_of(gathered, direction)
         where = identity(admin, env)
         unknown = plan.verdict == UNKNOWN and not choices.accept_unknown
         if unknown or plan.verdict in (BLOCKED, ALREADY):
             return show(env, outcome(plan, "none", where))
-        if found.group.state == EMPTY:
+        if gathered.group.state == EMPTY:
             if not choices.accept_unknown and not sees_every_topic(admin):
                 # Offsets are proven the same, or nothing is converted.
                 raise raised(unseen_offsets(group))
@@ -151,7 +151,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
             back = "downgrade" if direction == "upgrade" else "upgrade"
             result = outcome(plan, "converted", where, done)
             return show(env, with_undo(result, undo_line(env, f"{back} execute", group)))
-        order = roll_order(found, direction)
+        order = roll_order(gathered, direction)
         streams = choices.watching and env.output.format in ("table", "wide", "ndjson")
         code = ExitCode.OK
         if env.output.format != "ndjson" or not streams:

@@ -98,7 +98,7 @@ def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
 
 def import_plan(
     admin: "ClusterView",
-    wanted: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]",
+    offsets: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]",
     spec: str,
     reason: str | None,
     share: Collection[str] = (),
@@ -111,9 +111,9 @@ def import_plan(
     """
     from kgroup.admin.change.offset_plans import Purpose, hints_for_absent, imported, look, make_plan
 
-    now = look(admin, wanted, share)
+    now = look(admin, offsets, share)
     hints = hints_for_absent(admin, now, typed)
-    drafts = {**imported(admin, wanted), **{name: {} for name in hints}}
+    drafts = {**imported(admin, offsets), **{name: {} for name in hints}}
     return make_plan(Purpose("offsets import", spec, reason), now, drafts, hints)
 
 

@@ -41,7 +41,7 @@ def make(
         parameters = {p.name: Parameter(p) for p in declared}
 
         def run(**typed: object) -> int:
-            values = {name: parameters[name].read(each) for name, each in typed.items()}
+            values = {name: parameters[name].read(value) for name, value in typed.items()}
             checked = functools.partial(
                 _with_units, fn, {option: values[name] for name, option in durations.items()}
             )

@@ -45,13 +45,13 @@ def expand(
     seen. With `change`, SafetyRefused for a pattern that is also the id of one group among others. With
     `waiting`, a pattern may match nothing as long as not all groups are seen.
     """
-    wanted = list(names)
-    if not any(map(is_glob, wanted)):
-        return Named(tuple(dict.fromkeys(wanted)))
+    typed = list(names)
+    if not any(map(is_glob, typed)):
+        return Named(tuple(dict.fromkeys(typed)))
     listing = _listing(source)
     existing = [group.group_id for group in listing.groups]
-    found: dict[str, None] = {}
-    for name in wanted:
+    expanded: dict[str, None] = {}
+    for name in typed:
         matching = [group for group in existing if matches(name, group)] if is_glob(name) else [name]
         if not matching and not (waiting and listing.errors):
             code = of_seen(ExitCode.OK, listing.errors)
@@ -70,8 +70,8 @@ def expand(
                 f"{name!r} is the id of one group, and as a pattern it matches {count}",
                 f"that group alone: {quote(escape(name))}{others}",
             )
-        found.update(dict.fromkeys(matching))
-    return Named(tuple(found), listing.errors)
+        expanded.update(dict.fromkeys(matching))
+    return Named(tuple(expanded), listing.errors)
 
 
 def every(source: "Lists | ClusterView") -> Named:

@@ -68,11 +68,11 @@ def opened(
         for note in look.notes:
             env.note(note)
         logs = logs_of(look)
-        found: list[OffsetsLog] = [*logs]
+        all_logs: list[OffsetsLog] = [*logs]
         named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
         yield Source(
-            found,
+            all_logs,
             named,
             sizes=sizes,
             progress=_bar(env, sum(sizes)),
@@ -121,8 +121,8 @@ def _today(places: Sequence[Location], until_ms: int | None) -> Today:
 
 
 def _recordings(places: Sequence[Location]) -> list[Path]:
-    found = (place.local for place in places if place.is_local)
-    return [folder for folder in found if (folder / OBSERVED).is_dir()]
+    folders = (place.local for place in places if place.is_local)
+    return [folder for folder in folders if (folder / OBSERVED).is_dir()]
 
 
 def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":
@@ -188,18 +188,18 @@ def closing_lines(events: Sequence[Event]) -> list[str]:
 
 def time_notes(story: "Story") -> list[str]:
     """Return a sentence for each partition in which batches before the story's moment are stamped later."""
-    found = []
+    notes = []
     for part, cut in sorted(story.cuts.items()):
         if cut.later is not None:
             offset, stamp, count = cut.later
             those = (
                 "batch that is stamped later comes" if count == 1 else "batches that are stamped later come"
             )
-            found.append(
+            notes.append(
                 f"{OFFSETS_TOPIC}-{part}: times go back: {count} {those} before this moment in the log, "
                 f"the first at offset {offset} ({iso(stamp)}); the log's order decides"
             )
-    return found
+    return notes
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:

@@ -25,7 +25,7 @@ def parse_csv(
     A header line shows that a program wrote the names, so their blanks belong to them; without one blanks
     around cells are ignored. Raise ConfigError with the line's number for anything that is not a row.
     """
-    found: dict[str, dict[TopicPartition, int]] = {}
+    by_group: dict[str, dict[TopicPartition, int]] = {}
     headed = False
     for number, cells in _csv_rows(text, name):
         row = [cell.strip() for cell in cells]
@@ -45,10 +45,10 @@ def parse_csv(
         # A headed file keeps a name's blanks; those around numbers are none.
         partition, offset = (whole_number(cell.strip(), where, least=-INT64_MAX) for cell in row[-2:])
         for group in [row[0]] if len(row) == 4 else groups:
-            found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
-    if not found:
+            by_group.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
+    if not by_group:
         raise ConfigError(f"{name} holds no offsets")
-    return found
+    return by_group
 
 
 def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -108,28 +108,28 @@ def parse_offsets(
 
     if not text.lstrip().startswith(("{", "[")):
         rows = parse_csv(text, groups, name, how)
-        found = {
+        by_group = {
             group: {p: CommittedOffset(offset) for p, offset in by_p.items()} for group, by_p in rows.items()
         }
     else:
-        found = {}
+        by_group = {}
         for group in _group_documents(text, name):
-            offsets = found[str(group["group_id"])] = {}
+            offsets = by_group[str(group["group_id"])] = {}
             for row in group["offsets"]:
                 try:
-                    place = TopicPartition(str(row["topic"]), _whole(row["partition"], 31))
+                    partition = TopicPartition(str(row["topic"]), _whole(row["partition"], 31))
                     epoch = row.get("leader_epoch")
-                    offsets[place] = CommittedOffset(
+                    offsets[partition] = CommittedOffset(
                         _whole(row["committed_offset"], 63),
                         -1 if epoch is None else _whole(epoch, 31),
                         str(row.get("metadata") or ""),
                     )
                 except (KeyError, TypeError, ValueError):
                     raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
-    missing = [group for group in groups if group not in found]
+    missing = [group for group in groups if group not in by_group]
     if missing:
         raise ConfigError(f"{name} has no offsets of group {missing[0]}")
-    return {group: rows for group, rows in found.items() if not groups or group in groups}
+    return {group: rows for group, rows in by_group.items() if not groups or group in groups}
 
 
 def _whole(value: object, bits: int) -> int:

@@ -67,7 +67,7 @@ def document_of(checkup: "Checkup") -> Document:
         "state": checkup.group.state,
         "verdict": checkup.verdict,
         "healthy": checkup.healthy,
-        "findings": [document(found) for found in checkup.findings],
+        "findings": [document(finding) for finding in checkup.findings],
         "statuses": [document(alike) for alike in checkup.statuses],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
@@ -110,8 +110,10 @@ def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[Bl
     shown = False
     for checkup in sorted(checkups, key=lambda checkup: order.index(checkup.verdict)):
         if brief and checkup.healthy:
-            codes = grouped((found.severity, found.code) for found in checkup.findings)
-            noted = "".join(f"   {MARKS[severity]} {' '.join(found)}" for severity, found in codes.items())
+            codes = grouped((finding.severity, finding.code) for finding in checkup.findings)
+            noted = "".join(
+                f"   {MARKS[severity]} {' '.join(of_severity)}" for severity, of_severity in codes.items()
+            )
             yield from ([""] if shown else [])
             yield Painted(_headline(checkup) + noted, _STYLES[checkup.verdict])
             shown = False
@@ -130,11 +132,11 @@ def _text(checkup: "Checkup", top: int | None) -> Iterator[Block]:
     yield Painted(_headline(checkup), _STYLES[checkup.verdict])
     if not checkup.findings:
         yield "nothing found" + (" in what could be examined" if checkup.unseen else "")
-    for found in checkup.findings[:top]:
-        yield finding_line(found)
-        yield from (f"     {fact}" for fact in found.evidence)
-        if found.hint:
-            yield f"     → {found.hint}"
+    for finding in checkup.findings[:top]:
+        yield finding_line(finding)
+        yield from (f"     {fact}" for fact in finding.evidence)
+        if finding.hint:
+            yield f"     → {finding.hint}"
     yield from more_findings(checkup.findings, top)
     if checkup.healthy:
         blame = line("blame", checkup.group.group_id)

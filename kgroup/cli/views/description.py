@@ -303,23 +303,23 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
         members.sort(key=lambda m: m.member_id)
     else:
         members.sort(key=lambda m: m.state == MemberStatus.STABLE)
-    found = []
+    documents = []
     for member in members:
         owned = partitions_of(member.assignment)
         lag: int | str | None = UNKNOWN
         if member.assignment is not None and owned <= rows.keys():
-            behind = total(rows[place] for place in owned)
+            behind = total(rows[partition] for partition in owned)
             lag = UNKNOWN if behind.unknown else behind.lag
-        found.append(_member_row(group.group_id, member, lag, short))
-    with_fields(found, members, (*STREAMS_COLUMNS, *PINGED_COLUMNS))
+        documents.append(_member_row(group.group_id, member, lag, short))
+    with_fields(documents, members, (*STREAMS_COLUMNS, *PINGED_COLUMNS))
     if group.application is None:
-        return found
+        return documents
     from kgroup.cli.views.applications import row_of
 
     reads = group.no_offsets is None
     return [
         {**row, **({} if reads else _NO_PARTITIONS), **row_of(member, group.application, short)}
-        for row, member in zip(found, members, strict=True)
+        for row, member in zip(documents, members, strict=True)
     ]
 
 

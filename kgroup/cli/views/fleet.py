@@ -69,17 +69,17 @@ def result_of(
     where: Document | None,
 ) -> Result:
     """Return the plans as shown; exit code 4 when one is blocked, else 5 or 6 when one is unknown."""
-    rows = [(each.context, row) for each in planned for row in each.fleet.rows]
-    left_out = [(each.context, out) for each in planned for out in each.fleet.left_out]
+    rows = [(plan.context, row) for plan in planned for row in plan.fleet.rows]
+    left_out = [(plan.context, out) for plan in planned for out in plan.fleet.left_out]
     unseen = [
         *failed,
-        *(within(each.context, error) for each in planned for error in (*each.fleet.errors, *each.unseen)),
+        *(within(plan.context, error) for plan in planned for error in (*plan.fleet.errors, *plan.unseen)),
     ]
     asked = {name for name in question.groups if not is_glob(name)}
     refused = [out for _, out in left_out if out.group_id in asked]
     blocked = any(row.verdict == BLOCKED for _, row in rows)
-    unknown = [each for _, row in rows if row.verdict == NOT_KNOWN for each in row.unknown]
-    reasons = [*(error.code for error in unseen), *(each.reason or "NOT_KNOWN" for each in unknown)]
+    unknown = [obstacle for _, row in rows if row.verdict == NOT_KNOWN for obstacle in row.unknown]
+    reasons = [*(error.code for error in unseen), *(obstacle.reason or "NOT_KNOWN" for obstacle in unknown)]
     if not reasons:
         code = ExitCode.OK
     else:
@@ -94,7 +94,7 @@ def result_of(
     if unseen:
         summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
-    blockers = grouped((each.code, row.group_id) for _, row in rows for each in row.blockers)
+    blockers = grouped((obstacle.code, row.group_id) for _, row in rows for obstacle in row.blockers)
     if question.html is not None:
         _write(question.html, data, summary, kinds, unseen, where)
         env.note(f"written: {question.html}")
@@ -123,15 +123,15 @@ def result_of(
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
     """Yield each kind of obstacle, the one that stops the most groups first, and its remedy."""
     groups = grouped(
-        ((word, each.code), (row.group_id, each))
+        ((word, obstacle.code), (row.group_id, obstacle))
         for row in rows
         for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown))
-        for each in obstacles
+        for obstacle in obstacles
     )
     for (word, code), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         where = f", to change in: {found[0][1].where}" if found[0][1].where else ""
         yield f"  {word} {code.replace('_', ' ')}: {count_of(len(found), 'group')}{where}"
-        hints = [(group_id, each.hint) for group_id, each in found if each.hint]
+        hints = [(group_id, obstacle.hint) for group_id, obstacle in found if obstacle.hint]
         if hints:
             alike = len({hint for _, hint in hints}) == 1
             yield f"    → {'' if alike else f'{hints[0][0]}, for one: '}{hints[0][1]}"
@@ -149,9 +149,9 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     """Yield why groups are unknown; the same reason of many groups once."""
     groups: dict[tuple[str, str, str], tuple[str | None, list[str]]] = {}
     for row in rows:
-        for each in row.unknown if row.verdict == NOT_KNOWN else ():
-            key = (each.reason or "NOT_KNOWN", each.code, each.message)
-            groups.setdefault(key, (each.hint, []))[1].append(row.group_id)
+        for obstacle in row.unknown if row.verdict == NOT_KNOWN else ():
+            key = (obstacle.reason or "NOT_KNOWN", obstacle.code, obstacle.message)
+            groups.setdefault(key, (obstacle.hint, []))[1].append(row.group_id)
     for (reason, code, message), (hint, names) in groups.items():
         said = f"{first_of(names, 1)}: not known: {code.replace('_', ' ')}: {message}"
         yield ItemError(names[0], reason, said, hint)
@@ -177,7 +177,10 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
             "verdict": "BLOCKED" if row.verdict == BLOCKED else row.verdict,
             "members": UNKNOWN if row.members is None else row.members,
             "obstacles": ", ".join(
-                [*(each.code for each in row.blockers), *(f"{each.code}?" for each in row.unknown)]
+                [
+                    *(obstacle.code for obstacle in row.blockers),
+                    *(f"{obstacle.code}?" for obstacle in row.unknown),
+                ]
             )
             or None,
             "change": ", ".join(row.change) or None,

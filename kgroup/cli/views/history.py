@@ -176,8 +176,9 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
         for row in group.offsets:
             deliveries = [
-                f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
-                for each in row.deliveries or ()
+                f"{delivery.first_offset}-{delivery.last_offset} {delivery.state}, "
+                f"delivered {delivery.deliveries}×"
+                for delivery in row.deliveries or ()
             ]
             if deliveries:
                 shown.append(f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}")

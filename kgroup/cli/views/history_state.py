@@ -70,26 +70,28 @@ def description(
         errors=(unread,) if view.kind == SHARE and deliveries is None else (),
         topology=topology,
     )
-    found = of_application(group, application)
-    return replace(found, no_offsets=None) if found.offsets else found
+    decoded = of_application(group, application)
+    return replace(decoded, no_offsets=None) if decoded.offsets else decoded
 
 
 def _committed(state: GroupState) -> tuple[OffsetRow, ...]:
-    holders = {place: m for m in state.members.values() for place in m.holds}
+    holders = {partition: m for m in state.members.values() for partition in m.holds}
     return tuple(
         OffsetRow(
-            topic=place.topic,
-            partition=place.partition,
+            topic=partition.topic,
+            partition=partition.partition,
             committed_offset=commit.offset,
             log_end_offset=None,
             lag=None,
             leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
             metadata=commit.metadata,
-            member_id=holders[place].member_id if place in holders else None,
-            instance_id=holders[place].instance_id if place in holders else None,
-            assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
+            member_id=holders[partition].member_id if partition in holders else None,
+            instance_id=holders[partition].instance_id if partition in holders else None,
+            assigned_epoch=holders[partition].assignment_epochs.get(partition)
+            if partition in holders
+            else None,
         )
-        for place, commit in sorted(state.offsets.items())
+        for partition, commit in sorted(state.offsets.items())
     )
 
 
@@ -97,8 +99,8 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
     """Return the rows of a share group: start offsets, and what is stored of later records."""
     return tuple(
         OffsetRow(
-            topic=place.topic,
-            partition=place.partition,
+            topic=partition.topic,
+            partition=partition.partition,
             committed_offset=None if stored.value.start_offset == NO_OFFSET else stored.value.start_offset,
             log_end_offset=None,
             lag=None,
@@ -117,7 +119,7 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
                 for b in stored.value.state_batches
             ),
         )
-        for place, stored in sorted(deliveries.items())
+        for partition, stored in sorted(deliveries.items())
     )
 
 

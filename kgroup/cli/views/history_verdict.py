@@ -36,7 +36,7 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
         {
             "group_id": name,
             "verdict": verdict.word,
-            "differences": [each.text for each in verdict.differences],
+            "differences": [difference.text for difference in verdict.differences],
             "not_compared": verdict.uncompared,
         }
         for name, verdict in comparison.verdicts.items()

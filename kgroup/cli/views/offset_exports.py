@@ -33,9 +33,9 @@ def result(
     `unseen` says where the export may be incomplete.
     """
     there = {g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows}
-    groups = offsets_document(there, {name: found.type for name, found in now.items()})
+    groups = offsets_document(there, {name: group_now.type for name, group_now in now.items()})
     # A reason for no offsets holds only where none can be hidden.
-    reasons = {name: None if found.unseen else found.no_offsets for name, found in now.items()}
+    reasons = {name: None if group_now.unseen else group_now.no_offsets for name, group_now in now.items()}
     exported = [{**group, "no_offsets": reasons[group["group_id"]]} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
@@ -72,8 +72,8 @@ def result(
 
 def document_text(now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:
     """Return the same document that `offsets export -o json` prints, for a file."""
-    offsets = {name: found.committed for name, found in now.items()}
-    groups = offsets_document(offsets, {name: found.type for name, found in now.items()})
+    offsets = {name: group_now.committed for name, group_now in now.items()}
+    groups = offsets_document(offsets, {name: group_now.type for name, group_now in now.items()})
     document: Document = {
         "schema": schema_id("offsets export"),
         "kgroup_version": kgroup.__version__,

@@ -62,7 +62,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
     unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
-    states = [f"{each.type}, {each.state}" if each.type else "does not exist" for each in plan.groups]
+    states = [f"{group.type}, {group.state}" if group.type else "does not exist" for group in plan.groups]
     groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
     head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
     return change(

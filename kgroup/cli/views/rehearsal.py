@@ -69,13 +69,13 @@ class Wanted:
 
 def show_rehearsal(
     env: Env,
-    wanted: Wanted,
+    requested: Wanted,
     files: Sequence[str],
     settings: Sequence[str],
     options: Sequence[str] | None = None,
 ) -> ExitCode:
     """Copy the groups' records, run the migration there, print it; REFUSED when a copy refuses."""
-    if bool(wanted.names) == wanted.all_groups:
+    if bool(requested.names) == requested.all_groups:
         raise ConfigError("name the groups to rehearse, or --all-groups", "kgroup list shows the groups")
     changed = {}
     for text in settings:
@@ -83,16 +83,16 @@ def show_rehearsal(
         if name not in GroupConfig.names():  # a misspelt name must not look like a setting tried
             raise no_such_setting(name, GroupConfig.names())
         changed[name] = value
-    with opened(env, files, Selection(patterns=tuple(wanted.names)), options) as source:
-        plans = _planned(source, wanted)
-        groups = [wanted.one] if wanted.one is not None else plans.groups
+    with opened(env, files, Selection(patterns=tuple(requested.names)), options) as source:
+        plans = _planned(source, requested)
+        groups = [requested.one] if requested.one is not None else plans.groups
         done = rehearse_groups(source, groups, changed)
     # Damaged ranges: what they held is missing from the copy. Logs are read more than once.
-    bad = {str(each): each.source for log in source.logs for each in log.bad}
+    bad = {str(damage): damage.source for log in source.logs for damage in log.bad}
     hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
     unread = [ItemError(at, "CORRUPT_MESSAGE", text, hint) for text, at in bad.items()]
-    if wanted.one is not None:
-        rehearsal = done[wanted.one]
+    if requested.one is not None:
+        rehearsal = done[requested.one]
         if isinstance(rehearsal, KgroupError):
             raise rehearsal
         refused = "refused" in (rehearsal.upgrade, rehearsal.downgrade)
@@ -120,19 +120,19 @@ def _of_many(
     where: Mapping[str, object] | None,
 ) -> Result:
     rows, failed = [], []
-    for name, each in done.items():
-        if isinstance(each, KgroupError):
-            failed.append(item_error(name, each))
+    for name, rehearsal in done.items():
+        if isinstance(rehearsal, KgroupError):
+            failed.append(item_error(name, rehearsal))
             continue
-        refusal = next((step for step in each.steps if step.error_code is not None), None)
+        refusal = next((step for step in rehearsal.steps if step.error_code is not None), None)
         rows.append(
             Rehearsed(
-                group_id=each.group_id,
+                group_id=rehearsal.group_id,
                 verdict=plans.verdicts.get(name),
-                upgrade=each.upgrade,
-                downgrade=each.downgrade,
-                offsets_kept=each.offsets_kept,
-                copied=each.copied,
+                upgrade=rehearsal.upgrade,
+                downgrade=rehearsal.downgrade,
+                offsets_kept=rehearsal.offsets_kept,
+                copied=rehearsal.copied,
                 error_code=None if refusal is None else refusal.error_code,
                 message=None if refusal is None else refusal.message,
             )
@@ -177,14 +177,14 @@ class _Plans:
     errors: Sequence[ItemError] = ()
 
 
-def _planned(source: Source, wanted: Wanted) -> _Plans:
+def _planned(source: Source, requested: Wanted) -> _Plans:
     """Return the selected groups: of a cluster those with a plan, of files those with records."""
-    if wanted.one is not None:
-        return _Plans((wanted.one,), {})
+    if requested.one is not None:
+        return _Plans((requested.one,), {})
     if source.admin is None:
-        story = source.replay(Selection(patterns=tuple(wanted.names)))
+        story = source.replay(Selection(patterns=tuple(requested.names)))
         return _Plans([state.group_id for _, state in story.states if state.kind in (CLASSIC, CONSUMER)], {})
-    named = every(source.admin) if wanted.all_groups else expand(source.admin, wanted.names)
+    named = every(source.admin) if requested.all_groups else expand(source.admin, requested.names)
     fleet = plan_fleet(source.admin, named.groups)
     verdicts = {row.group_id: row.verdict for row in fleet.rows}
     return _Plans(list(verdicts), verdicts, fleet.left_out, (*fleet.errors, *named.unseen))

@@ -51,43 +51,48 @@ def examine_rights(
         raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
     group, clone = (*groups, None, None)[:2]
     with open_admin(env) as admin:
-        found = abilities(admin, commands, Asked(group, clone, topic))
+        examined = abilities(admin, commands, Asked(group, clone, topic))
         where = identity(admin, env)
     principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")
     # For another principal all of them; else those not known to be granted.
-    wanted = {
-        each: (*each.missing, *each.unknown) if another is None else tuple(need.right for need in each.needs)
-        for each in found
+    rights_of = {
+        ability: (*ability.missing, *ability.unknown)
+        if another is None
+        else tuple(need.right for need in ability.needs)
+        for ability in examined
     }
-    rows = [_json(each, kafka_acls(rights, principal, address)) for each, rights in wanted.items()]
-    rights = dict.fromkeys(right for those in wanted.values() for right in those) if named else None
+    rows = [_json(ability, kafka_acls(rights, principal, address)) for ability, rights in rights_of.items()]
+    rights = dict.fromkeys(right for those in rights_of.values() for right in those) if named else None
     data = {"principal": principal, "group_id": group, "topic": topic, "commands": rows}
     errors = []
     # Requested commands that cannot be used, or for which that is unknown.
-    for each in found if named else ():
-        if each.usable is False:
-            lacks = " and ".join(map(str, each.missing))
-            message = f"{each.command}: this principal lacks {lacks}"
-            errors.append(ItemError(each.command, "RIGHTS_MISSING", message))
-        elif each.usable is None:
-            asked = " and ".join(map(str, each.unknown))
-            message = f"{each.command}: no broker reports whether it has {asked}"
-            errors.append(ItemError(each.command, "RIGHTS_UNKNOWN", message))
-    code = ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK
-    if named and any(each.usable is False for each in found):
+    for ability in examined if named else ():
+        if ability.usable is False:
+            lacks = " and ".join(map(str, ability.missing))
+            message = f"{ability.command}: this principal lacks {lacks}"
+            errors.append(ItemError(ability.command, "RIGHTS_MISSING", message))
+        elif ability.usable is None:
+            asked = " and ".join(map(str, ability.unknown))
+            message = f"{ability.command}: no broker reports whether it has {asked}"
+            errors.append(ItemError(ability.command, "RIGHTS_UNKNOWN", message))
+    code = ExitCode.PARTIAL if any(ability.usable is None for ability in examined) else ExitCode.OK
+    if named and any(ability.usable is False for ability in examined):
         code = ExitCode.NOT_AUTHORISED
     return show(
         env,
         Result(
             data,
-            [Table(_COLUMNS, [_row(each) for each in found]), *_asking(found, rights, principal, address)],
+            [
+                Table(_COLUMNS, [_row(ability) for ability in examined]),
+                *_asking(examined, rights, principal, address),
+            ],
             items="commands",
-            names=[each.command for each in found if each.usable],
+            names=[ability.command for ability in examined if ability.usable],
             errors=errors,
             exit_code=code,
             cluster=where,
-            main=Table(_COLUMNS, [_row(each) for each in found]),
+            main=Table(_COLUMNS, [_row(ability) for ability in examined]),
         ),
     )
 
@@ -105,37 +110,37 @@ def _principal(env: Env) -> str | None:
     return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
 
 
-def _json(each: "Ability", acls: Sequence[str]) -> Document:
+def _json(ability: "Ability", acls: Sequence[str]) -> Document:
     return {
-        "command": each.command,
-        "usable": each.usable,
+        "command": ability.command,
+        "usable": ability.usable,
         "needs": [
             {
-                "operation": wanted.right.operation,
-                "resource_type": wanted.right.resource,
-                "resource_name": wanted.right.name or None,
-                "held": wanted.held,
+                "operation": need.right.operation,
+                "resource_type": need.right.resource,
+                "resource_name": need.right.name or None,
+                "held": need.held,
             }
-            for wanted in each.needs
+            for need in ability.needs
         ],
-        "missing": [str(right) for right in each.missing],
-        "unknown": [str(right) for right in each.unknown],
+        "missing": [str(right) for right in ability.missing],
+        "unknown": [str(right) for right in ability.unknown],
         "acls": list(acls),
-        "note": each.note or None,
+        "note": ability.note or None,
     }
 
 
-def _row(each: "Ability") -> Document:
+def _row(ability: "Ability") -> Document:
     return {
-        "command": each.command,
-        "usable": _USABLE[each.usable],
-        "missing": ", ".join(map(str, each.missing)),
-        "unknown": ", ".join(map(str, each.unknown)),
+        "command": ability.command,
+        "usable": _USABLE[ability.usable],
+        "missing": ", ".join(map(str, ability.missing)),
+        "unknown": ", ".join(map(str, ability.unknown)),
     }
 
 
 def _asking(
-    found: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
+    examined: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
 ) -> Iterator[str]:
     """Return the ACL lines to request, for the commands named: all together are too many."""
     if rights is None:
@@ -148,5 +153,5 @@ def _asking(
     yield from (f"  {line}" for line in lines)
     if principal is None:
         yield f"put the principal that brokers make of this login in the place of {PLACEHOLDER}"
-    for note in dict.fromkeys(each.note for each in found if each.note):
+    for note in dict.fromkeys(ability.note for ability in examined if ability.note):
         yield f"why so wide: {note}"

@@ -132,5 +132,7 @@ def _role(session: Session, login: AwsLogin, region: str) -> ReadOnlyCredentials
     if login.external_id:
         asked["ExternalId"] = login.external_id
     sts = session.create_client("sts", region_name=login.sts_region or region)
-    found = sts.assume_role(**asked)["Credentials"]
-    return ReadOnlyCredentials(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
+    credentials = sts.assume_role(**asked)["Credentials"]
+    return ReadOnlyCredentials(
+        credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"]
+    )

@@ -144,8 +144,8 @@ def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
     if assertion.template_location:
         named = "sasl.oauthbearer.assertion.template.file"
         try:
-            found = json.loads(_text(assertion.template_location, named))
-            header, more = dict(found.get("header") or {}), dict(found.get("payload") or {})
+            template = json.loads(_text(assertion.template_location, named))
+            header, more = dict(template.get("header") or {}), dict(template.get("payload") or {})
         except (ValueError, TypeError, AttributeError):
             raise ConfigError(
                 f"{named}: {assertion.template_location} is not JSON with a header and a payload"

@@ -149,18 +149,18 @@ def _jaas(given: Given, mechanism: str) -> LoginModule:
     if text is None:
         return LoginModule(wanted, {})
     try:
-        found = parse_jaas(text)
+        module = parse_jaas(text)
     except ValueError as error:
         raise ConfigError(f"{given.named(JAAS)}: {error}", _AS_JAVA) from None
-    if not _CLASS.fullmatch(found.class_name):
+    if not _CLASS.fullmatch(module.class_name):
         # Anything except the name of a class may be a part of the secret.
         raise ConfigError(f"{given.named(JAAS)} begins with no login module", _AS_JAVA)
-    if found.name != wanted:
+    if module.name != wanted:
         raise ConfigError(
-            f"{given.named(JAAS)} uses {found.name}, and sasl.mechanism {mechanism} wants {wanted}",
+            f"{given.named(JAAS)} uses {module.name}, and sasl.mechanism {mechanism} wants {wanted}",
             "set sasl.mechanism and sasl.jaas.config to what belongs together",
         )
-    return found
+    return module
 
 
 def _password(given: Given, options: Mapping[str, str], mechanism: str) -> Password:
@@ -320,21 +320,21 @@ def _assertion(given: Given) -> str | SignedAssertion | None:
 
 def _extensions(given: Given, options: Mapping[str, str]) -> dict[str, str]:
     """Return SASL extensions: Java's `extension_NAME` options and librdkafka's list, or ConfigError."""
-    found: dict[str, str] = {}
+    extensions: dict[str, str] = {}
     for prefix in ("extension_", "unsecuredLoginExtension_"):
-        found |= {
+        extensions |= {
             name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)
         }
     for pair in filter(None, (part.strip() for part in (given.get(_O + "extensions") or "").split(","))):
         name, _, value = pair.partition("=")
-        found[name] = value
-    for name, value in found.items():
+        extensions[name] = value
+    for name, value in extensions.items():
         if name == "auth" or not _KEY.fullmatch(name) or not _VALUE.fullmatch(value):
             shown = name if _KEY.fullmatch(name) else "an extension"
             raise ConfigError(
                 f"OAUTHBEARER cannot send {shown} as an extension", "letters=printable text, and not `auth`"
             )
-    return found
+    return extensions
 
 
 def _unsecured(config: str) -> dict[str, str]:

@@ -121,13 +121,13 @@ def prepare(
         message = "None of the client assignors can be run by every member of the group any more."
         raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     by_name = step.state.image.by_name
-    found = {
+    by_member = {
         m.member_id: [by_name[n] for n in group.topics_of(m) if n in by_name] for m in group.members.values()
     }
-    topics = {topic.topic_id: topic for subscribed in found.values() for topic in subscribed}
+    topics = {topic.topic_id: topic for subscribed in by_member.values() for topic in subscribed}
     computation.epoch = group.epoch
     computation.instances = dict(group.static)
-    computation.subscribed = {m: frozenset(t.topic_id for t in topics) for m, topics in found.items()}
+    computation.subscribed = {m: frozenset(t.topic_id for t in topics) for m, topics in by_member.items()}
     computation.partitions = {topic_id: topic.partitions for topic_id, topic in topics.items()}
     return ConsumerGroupPrepareAssignmentResponse(
         group_epoch=group.epoch,

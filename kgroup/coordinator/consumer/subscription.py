@@ -186,11 +186,11 @@ def resolve(step: Step, group: ConsumerGroup, work: Resolution) -> None:
         # Its last subscriber has left since; no later step would remove a record written now.
         if not group.by_regex[pattern]:
             continue
-        found = tuple(sorted(filter(work.describable, work.found[pattern])))
-        changed = changed or found != group.resolved_topics(pattern)
-        topics.update(found)
+        matching = tuple(sorted(filter(work.describable, work.found[pattern])))
+        changed = changed or matching != group.resolved_topics(pattern)
+        topics.update(matching)
         value = r.ConsumerGroupRegularExpressionValue(
-            topics=found, version=work.image.version, timestamp=work.started_ms
+            topics=matching, version=work.image.version, timestamp=work.started_ms
         )
         key = r.ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=pattern)
         step.write(key, value)

@@ -120,9 +120,9 @@ def group_spec(step: Step, group: ConsumerGroup, after: ConsumerMember, homogene
         subscription = (member.names, member.regex)
         ids = alike.get(subscription)
         if ids is None:
-            found = [by_name[name] for name in group.topics_of(member) if name in by_name]
-            topics.update((topic.topic_id, topic) for topic in found)
-            ids = alike[subscription] = frozenset(topic.topic_id for topic in found)
+            subscribed = [by_name[name] for name in group.topics_of(member) if name in by_name]
+            topics.update((topic.topic_id, topic) for topic in subscribed)
+            ids = alike[subscription] = frozenset(topic.topic_id for topic in subscribed)
         metadata = member.metadata
         specs[member_id] = MemberSpec(
             ids, stored_target(group, member), metadata.instance_id, metadata.rack_id

@@ -181,14 +181,14 @@ def arranged(
     """
     if commit.plain:
         return enumerate([tuple([commit.accepted(each) for each in one.partitions]) for one in commit.taken])
-    found: list[tuple[int, list[R]]] = []
+    merged: list[tuple[int, list[R]]] = []
     by_key: dict[Hashable, list[R]] = {}
 
     def add(index: int, part: list[R]) -> None:
         known = by_key.get(keys[index])
         if known is None:
             by_key[keys[index]] = part
-            found.append((index, part))
+            merged.append((index, part))
         else:
             known.extend(part)
 
@@ -200,11 +200,11 @@ def arranged(
             add(index, absent)
         if len(absent) < len(answers):
             rest.append((index, [answer for partition, answer in pairs if _exists(topic, partition)]))
-    if not found:  # then the coordinator's answer is taken as it is
+    if not merged:  # then the coordinator's answer is taken as it is
         return [(index, tuple(part)) for index, part in rest]
     for index, part in rest:
         add(index, part)
-    return [(index, tuple(part)) for index, part in found]
+    return [(index, tuple(part)) for index, part in merged]
 
 
 def _too_large(step: Step, metadata: str) -> bool:

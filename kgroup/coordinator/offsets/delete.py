@@ -24,12 +24,12 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
     subscribed = _subscribed(group)
     topics = []
     for topic in request.topics:
-        found = step.state.image.by_name.get(topic.name)
+        existing = step.state.image.by_name.get(topic.name)
         partitions = []
         for partition in topic.partitions:
             index = partition.partition_index
             code = ErrorCode.NONE
-            if found is None or not 0 <= index < found.partitions:
+            if existing is None or not 0 <= index < existing.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             # A subscriber would restart from auto.offset.reset in the middle of its work.
             elif subscribed is None or topic.name in subscribed:
@@ -38,7 +38,7 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
                 step.state.counters.offset_deletion += 1
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
         # Kafka asks its coordinator about partitions that exist, and answers for the topics that are left.
-        if partitions or found is None:
+        if partitions or existing is None:
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
     return OffsetDeleteResponse(topics=tuple(topics))
 

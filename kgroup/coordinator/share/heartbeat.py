@@ -218,10 +218,10 @@ def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) 
     members = {**group.members, member.member_id: member}
     readers = {
         member_id: Reader(
-            {name: by_name[name].topic_id for name in each.names if name in by_name},
+            {name: by_name[name].topic_id for name in subscriber.names if name in by_name},
             group.target_of(member_id),
         )
-        for member_id, each in members.items()
+        for member_id, subscriber in members.items()
     }
     kept = state_partitions.kept_of(group)
     assignable = {topic.topic_id: topic.partitions for topic in kept.initialized_topics}

@@ -43,8 +43,8 @@ def alter(
     A missing group is made. Raise GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
     """
     group_id = request.group_id
-    found = step.state.groups.get(group_id)
-    group = ShareGroup(group_id) if found is None else _empty(found, group_id)
+    existing = step.state.groups.get(group_id)
+    group = ShareGroup(group_id) if existing is None else _empty(existing, group_id)
     offsets: dict[bytes, dict[int, int]] = {}
     answers = tuple(_altered(step, topic, offsets) for topic in request.topics)
     write_initializing(step, group, {topic_id: set(numbers) for topic_id, numbers in offsets.items()})
@@ -59,9 +59,9 @@ def _altered(
     partitions = 0 if known is None else known.partitions
     if known is not None:
         offsets[known.topic_id] = {
-            each.partition_index: each.start_offset
-            for each in topic.partitions
-            if each.partition_index < partitions
+            partition.partition_index: partition.start_offset
+            for partition in topic.partitions
+            if partition.partition_index < partitions
         }
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return AlterShareGroupOffsetsResponseTopic(
@@ -69,11 +69,11 @@ def _altered(
         topic_id=ZERO_UUID if known is None else known.topic_id,
         partitions=tuple(
             AlterShareGroupOffsetsResponsePartition(
-                partition_index=each.partition_index,
-                error_code=ErrorCode.NONE if each.partition_index < partitions else unknown,
-                error_message=None if each.partition_index < partitions else UNKNOWN_TOPIC,
+                partition_index=partition.partition_index,
+                error_code=ErrorCode.NONE if partition.partition_index < partitions else unknown,
+                error_message=None if partition.partition_index < partitions else UNKNOWN_TOPIC,
             )
-            for each in topic.partitions
+            for partition in topic.partitions
         ),
     )
 
@@ -92,14 +92,14 @@ def begin_delete(
     done = numbers_of(kept.initialized_topics)
     deleting = {topic.topic_id for topic in kept.deleting_topics}
     absent: list[DeleteShareGroupOffsetsResponseTopic] = []
-    found: Numbers = {}
+    to_delete: Numbers = {}
     for asked in request.topics:
         topic = step.state.image.by_name.get(asked.topic_name)
         if topic is not None and topic.topic_id in done:
-            found[topic.topic_id] = done.pop(topic.topic_id)
+            to_delete[topic.topic_id] = done.pop(topic.topic_id)
             deleting.add(topic.topic_id)
         elif topic is not None and topic.topic_id in deleting:
-            found.setdefault(topic.topic_id, set(range(topic.partitions)))
+            to_delete.setdefault(topic.topic_id, set(range(topic.partitions)))
         else:
             why = UNKNOWN_TOPIC if topic is None else "There is no offset information to delete."
             absent.append(
@@ -110,7 +110,7 @@ def begin_delete(
                 )
             )
     write(step, group.group_id, kept, numbers_of(kept.initializing_topics), done, deleting)
-    return absent, found
+    return absent, to_delete
 
 
 def end_delete(step: Step, group_id: str, topic_ids: Iterable[bytes]) -> None:
@@ -137,12 +137,12 @@ def begin_delete_group(step: Step, group_id: str) -> Numbers:
     kept = kept_of(group)
     if group.kept is None:
         return {}
-    found = numbers_of(kept.initialized_topics)
+    to_delete = numbers_of(kept.initialized_topics)
     for more in (numbers_of(kept.initializing_topics), _being_deleted(step, group)):
         for topic_id, numbers in more.items():
-            found.setdefault(topic_id, set()).update(numbers)
-    write(step, group_id, kept, {}, {}, found)
-    return found
+            to_delete.setdefault(topic_id, set()).update(numbers)
+    write(step, group_id, kept, {}, {}, to_delete)
+    return to_delete
 
 
 def _being_deleted(step: Step, group: ShareGroup) -> Numbers:

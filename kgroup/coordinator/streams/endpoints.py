@@ -31,13 +31,13 @@ def partitions_by_endpoint(
     return tuple(
         EndpointToPartitions(
             user_endpoint=endpoint,
-            active_partitions=_partitions(each.current.assigned.active, configured, image, existing=warmups),
+            active_partitions=_partitions(owner.current.assigned.active, configured, image, existing=warmups),
             standby_partitions=_partitions(
-                _copies(each.current.assigned, warmups), configured, image, existing=warmups
+                _copies(owner.current.assigned, warmups), configured, image, existing=warmups
             ),
         )
-        for each in (*others, member)
-        if (endpoint := each.metadata.user_endpoint) is not None
+        for owner in (*others, member)
+        if (endpoint := owner.metadata.user_endpoint) is not None
     )
 
 
@@ -53,7 +53,7 @@ def _partitions(
     existing: bool,
 ) -> tuple[TopicPartition, ...]:
     """Return the partitions that the tasks read; none of topics deleted meanwhile."""
-    found = []
+    by_topic = []
     for subtopology_id, numbers in tasks.items():
         # Kafka 4.3.1 ends the heartbeat with an unknown error if topics were deleted and the tasks are still
         # there, and with it the application; its members get them once the topics are back.
@@ -66,5 +66,5 @@ def _partitions(
             # Before Kafka 4.4 the first ones, as many as the topic has, whichever they are.
             listed = ordered[: bisect_left(ordered, topic.partitions) if existing else topic.partitions]
             if listed or not existing:
-                found.append(TopicPartition(topic=name, partitions=tuple(listed)))
-    return tuple(found)
+                by_topic.append(TopicPartition(topic=name, partitions=tuple(listed)))
+    return tuple(by_topic)

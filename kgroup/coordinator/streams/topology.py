@@ -100,17 +100,17 @@ def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> Configu
     ordered = [by_id[name] for name in hash_map_order(by_id)]
     try:
         counts = PartitionCounts(ordered, image).decide()
-        found = {name: _configured(by_id[name], counts, image) for name in sorted(by_id)}
-        _refuse_too_many(sum(subtopology.tasks for subtopology in found.values()))
-        missing = _missing(found, topology, image)
+        subtopologies = {name: _configured(by_id[name], counts, image) for name in sorted(by_id)}
+        _refuse_too_many(sum(subtopology.tasks for subtopology in subtopologies.values()))
+        missing = _missing(subtopologies, topology, image)
     except WronglyPartitioned as error:
         problem = Problem(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, str(error))
         return ConfiguredTopology(topology.epoch, None, problem=problem)
     if not missing:
-        return ConfiguredTopology(topology.epoch, found)
+        return ConfiguredTopology(topology.epoch, subtopologies)
     detail = f"Internal topics are missing: {_named(hash_map_order(missing))}"
     problem = Problem(StatusCode.MISSING_INTERNAL_TOPICS, detail)
-    return ConfiguredTopology(topology.epoch, found, missing, problem)
+    return ConfiguredTopology(topology.epoch, subtopologies, missing, problem)
 
 
 def _refuse_too_many(tasks: int) -> None:
@@ -139,28 +139,28 @@ def _sized(topic: TopicInfo, counts: Mapping[str, int]) -> TopicInfo:
 
 
 def _missing(
-    found: Mapping[str, ConfiguredSubtopology], topology: StreamsGroupTopologyValue, image: TopicImage
+    subtopologies: Mapping[str, ConfiguredSubtopology], topology: StreamsGroupTopologyValue, image: TopicImage
 ) -> dict[str, TopicInfo]:
     """Return the missing internal topics; raise WronglyPartitioned for one that cannot be used."""
-    wanted = {
+    missing = {
         topic.name: topic
-        for configured in found.values()
+        for configured in subtopologies.values()
         for topic in (
             *configured.subtopology.repartition_source_topics,
             *configured.subtopology.state_changelog_topics,
         )
     }
     for name in hash_map_order(required_topics(topology)):
-        if name not in wanted or name not in image.by_name:
+        if name not in missing or name not in image.by_name:
             continue
         there = image.by_name[name].partitions
-        expected = wanted.pop(name).partitions
+        expected = missing.pop(name).partitions
         if there != expected:
             raise WronglyPartitioned(
                 f"Existing topic {name} has different number of partitions: "
                 f"expected {expected}, found {there}"
             )
-    return wanted
+    return missing
 
 
 def _named(names: Iterable[str]) -> str:

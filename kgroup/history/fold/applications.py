@@ -24,16 +24,16 @@ def share(view: View, member: RecordedMember) -> str | None:
 
     None for a plain consumer; "unknown" in place of what its bytes do not contain.
     """
-    found = application(view)
-    if found is None:
+    recognised = application(view)
+    if recognised is None:
         return None
-    parsed = embedded(found, member.client_id, member.metadata, member.assignment)
-    if found.kind == CONNECT:
+    parsed = embedded(recognised, member.client_id, member.metadata, member.assignment)
+    if recognised.kind == CONNECT:
         worker = parsed.connect
         running = worker.running if worker else None
         work = "unknown" if running is None else _some(running.names) or "nothing"
         return f"{member.label if worker is None else worker.worker_id} {work}"
-    if found.kind == SCHEMA_REGISTRY:
+    if recognised.kind == SCHEMA_REGISTRY:
         instance = parsed.schema_registry
         identity = instance.identity if instance else None
         election = instance.election if instance else None
@@ -59,15 +59,15 @@ def _some(names: tuple[str, ...]) -> str:
 
 def handed_over(before: View, after: View) -> list[str]:
     """Return what Connect's leader revoked from workers before: they had to rejoin (KIP-415)."""
-    found = []
+    causes = []
     for member_id, worker in sorted(_workers(before).items()):
         revoked = worker.assignment.revoked if worker.assignment else None
         if revoked and member_id in after.members:
-            found.append(
+            causes.append(
                 f"generation {before.epoch} took {_some(revoked.names)} from {worker.worker_id}, "
                 "which stopped them and rejoined (a cooperative hand-over)"
             )
-    return found
+    return causes
 
 
 def new_work(before: View, after: View) -> tuple[str, bool] | None:
@@ -136,14 +136,14 @@ def _threads_differ(old: StreamsThread, new: StreamsThread) -> str:
         return ""
     if now.error is not None:
         return f"it says {now.error}"
-    found = []
+    differences = []
     if was.process_id != now.process_id:
-        found.append(f"process {now.process_id}, {was.process_id} before")
+        differences.append(f"process {now.process_id}, {was.process_id} before")
     for role in ("active", "standby"):
         had, has = ({task.task for task in thread.previous if task.role == role} for thread in (was, now))
         if had != has:
-            found.append(f"{role} {_names(has)}, {_names(had)} before")
-    return ", ".join(found)
+            differences.append(f"{role} {_names(has)}, {_names(had)} before")
+    return ", ".join(differences)
 
 
 def _names(tasks: set[str]) -> str:

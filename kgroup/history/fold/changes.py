@@ -187,8 +187,8 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     report_settings(step, members)
     for regex, topics in after.regexes.items():
         if before.regexes.get(regex) != topics:
-            found = ", ".join(topics) or "no topics"
-            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
+            matching = ", ".join(topics) or "no topics"
+            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {matching}")
     for regex in before.regexes.keys() - after.regexes.keys():
         step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
     if after.epoch > before.epoch or before.kind != CONSUMER:

@@ -35,13 +35,13 @@ class Span:
 
     def add(self, parts: Iterable[PartProgress]) -> None:
         moved = self.moved
-        for place, commits, first, first_log_offset, first_ms, first_metadata, last in parts:
+        for partition, commits, first, first_log_offset, first_ms, first_metadata, last in parts:
             if first_metadata or last.metadata:
                 for text in (first_metadata, last.metadata):
                     if mark := mark_in(text):
                         self.marks[mark.plan_id] = mark
-            before = moved.get(place)
-            moved[place] = (first if before is None else before[0], last.offset)
+            before = moved.get(partition)
+            moved[partition] = (first if before is None else before[0], last.offset)
             self.count += commits
             if self.offset < 0 or first_log_offset < self.offset:
                 self.offset, self.timestamp_ms = first_log_offset, first_ms
@@ -101,22 +101,22 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
     # If records are missing the owner may be in one of them: only solid groups get here.
     # A member that left for now still owns its own: what it committed as it closed is not suspicious.
     owned = frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
-    topics = {place.topic for place in owned}
+    topics = {partition.topic for partition in owned}
     unresolved = False
     if kind == CONSUMER:
         named = {topic for m in state.members.values() for topic in m.topics}
         named |= {topic for matched in state.consumer.regexes.values() for topic in matched}
         unresolved = any(p.topic not in named for p in owned)
 
-    def sort(place: TopicPartition) -> Kind:
-        if place in owned:
+    def sort(partition: TopicPartition) -> Kind:
+        if partition in owned:
             return Kind.COMMITTED
         if kind == STREAMS:
             held = (task for m in state.members.values() if m.streams for task in m.streams.holds.active)
-            reads = may_read(state.streams.topology, held, place)
+            reads = may_read(state.streams.topology, held, partition)
             return Kind.COMMITTED if reads else Kind.COMMITTED_UNOWNED
         # Records of consumer groups have topic ids, commits have names: unresolved, both may mean one topic.
-        return Kind.COMMITTED if unresolved and place.topic not in topics else Kind.COMMITTED_UNOWNED
+        return Kind.COMMITTED if unresolved and partition.topic not in topics else Kind.COMMITTED_UNOWNED
 
     return sort
 
@@ -167,15 +167,16 @@ def rewound(
 ) -> Event:
     """Return the event of a commit below the previous one; `former` is what was removed before that one."""
     mark = mark_in(rewind.metadata)
-    place = TopicPartition(rewind.topic, rewind.partition)
-    holder = next((m for m in state.members.values() if place in m.holds), None)
+    partition = TopicPartition(rewind.topic, rewind.partition)
+    holder = next((m for m in state.members.values() if partition in m.holds), None)
     back = rewind.before - rewind.after
-    text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
+    text = f"{partition} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in GROUPED
     if rewind.topic_ids is not None and all(map(any, rewind.topic_ids)):
         was, now = map(uuid_text, rewind.topic_ids)
         text = (
-            f"{place} begins again at {rewind.after}, {rewind.before} before: {rewind.topic} is a new topic"
+            f"{partition} begins again at {rewind.after}, {rewind.before} before: "
+            f"{rewind.topic} is a new topic"
         )
         cause = f"{rewind.topic} was deleted and recreated: its id was {was} and is {now}"
         suspicious, proven = False, True
@@ -194,7 +195,7 @@ def rewound(
             cause = f"{who}; written{how}"
         if mark is not None:
             cause = f"{who}; the commit's metadata names kgroup, {mark.words}"
-        recreated = None if mark is not None else _recreated(rewind, former, state.offsets.get(place))
+        recreated = None if mark is not None else _recreated(rewind, former, state.offsets.get(partition))
         suspicious, proven = recreated is None, False
         if recreated is None:
             text = f"suspicious: {text}"
@@ -217,7 +218,7 @@ def rewound(
         cause=cause,
         suspicious=suspicious,
         proven=proven,
-        partitions=(place,),
+        partitions=(partition,),
     )
 
 

@@ -76,19 +76,19 @@ def cause_of_rebalance(
     `unowned` what has an owner again.
     """
     taken: dict[str, list[TopicPartition]] = {}
-    for place, member in (given_up or {}).items():
-        if member.member_id in after.members and place not in after.members[member.member_id].owned:
-            taken.setdefault(member.label, []).append(place)
-    found = [
+    for partition, member in (given_up or {}).items():
+        if member.member_id in after.members and partition not in after.members[member.member_id].owned:
+            taken.setdefault(member.label, []).append(partition)
+    causes = [
         f"generation {before.epoch} took {partitions_text(places)} from {label}, which let go and rejoined "
         "(a cooperative hand-over)"
         for label, places in sorted(taken.items())
     ]
-    found += applications.handed_over(before, after)
-    found += _changes_of_members(before, after, members)
+    causes += applications.handed_over(before, after)
+    causes += _changes_of_members(before, after, members)
     # All of these at once may be one rebalance: joins and leaves that arrived while it was prepared.
-    if found:
-        return "; ".join(found), True
+    if causes:
+        return "; ".join(causes), True
     # What follows counts only by itself: it also changes as a consequence of members or subscriptions.
     if before.regexes != after.regexes:
         return "topics matching a subscribed regular expression changed", True
@@ -121,19 +121,19 @@ def _of_metadata(before: View, after: View) -> str:
 
 
 def _changes_of_members(before: View, after: View, members: Membership) -> list[str]:
-    found = []
+    causes = []
     if members.joined:
-        found.append(f"{labels(members.joined)} joined")
+        causes.append(f"{labels(members.joined)} joined")
     if members.left:
-        found.append(f"{labels(members.left)} left or expired")
+        causes.append(f"{labels(members.left)} left or expired")
     # Within a generation a static member's return causes nothing (KIP-345; SM-26).
     if members.replaced and before.epoch != after.epoch:
-        found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
+        causes.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
     if members.resubscribed:
-        found.append(f"{labels(new for _, new in members.resubscribed)} changed the subscription")
+        causes.append(f"{labels(new for _, new in members.resubscribed)} changed the subscription")
     if before.assignor != after.assignor and before.assignor and after.assignor:
-        found.append(f"the assignor changed from {before.assignor} to {after.assignor}")
-    return found
+        causes.append(f"the assignor changed from {before.assignor} to {after.assignor}")
+    return causes
 
 
 def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
@@ -158,14 +158,14 @@ def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
         if own is not None:
             return own
         return f"{count_of(len(new.metadata), 'byte')}, not the consumer protocol's, so not decoded"
-    found = [own] if own else []
+    differences = [own] if own else []
     if old.owned != new.owned:
-        found.append(f"it owned {partitions_text(new.owned)}, {partitions_text(old.owned)} before")
+        differences.append(f"it owned {partitions_text(new.owned)}, {partitions_text(old.owned)} before")
     if a.rack != b.rack:
-        found.append(f"rack {b.rack}, {a.rack} before")
+        differences.append(f"rack {b.rack}, {a.rack} before")
     if own is None and a.user_data != b.user_data:
-        found.append("the assignor's user data")
-    return ", ".join(found)
+        differences.append("the assignor's user data")
+    return ", ".join(differences)
 
 
 CAUSES = {

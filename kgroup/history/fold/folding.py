@@ -80,10 +80,10 @@ class Group:
         """Return what was removed before the offset from which this commit went back; once."""
         return self.former.pop(TopicPartition(rewind.topic, rewind.partition), None)
 
-    def begins_below(self, place: TopicPartition, offset: int) -> None:
+    def begins_below(self, partition: TopicPartition, offset: int) -> None:
         """Note the first commit after a removal: below what was removed, it is of no former topic."""
-        if place in self.former and offset < self.former[place].offset:
-            del self.former[place]
+        if partition in self.former and offset < self.former[partition].offset:
+            del self.former[partition]
 
 
 Note: TypeAlias = GroupStep | CommitRun | Marker | Gap
@@ -160,8 +160,8 @@ class Fold:
         elif isinstance(item, PendingCommit):
             self._enter(item.commit.log_offset, out)
             group = self._group(item.group, item.commit.log_offset)
-            place = TopicPartition(item.topic, item.partition)
-            group.state.pending.setdefault(item.producer_id, {})[place] = item.commit
+            partition = TopicPartition(item.topic, item.partition)
+            group.state.pending.setdefault(item.producer_id, {})[partition] = item.commit
         elif isinstance(item, Marker):
             self._marker(item, out)
         elif isinstance(item, Gap):
@@ -280,14 +280,14 @@ class Fold:
             self._close_step(group, out)
 
     def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
-        group, place = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
+        group, partition = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
         step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
-        step.removed[place] = was = group.state.offsets.pop(place, None)
+        step.removed[partition] = was = group.state.offsets.pop(partition, None)
         if was is not None and group.state.members:
-            group.former[place] = was
+            group.former[partition] = was
         # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
         for pending in group.state.pending.values():
-            pending.pop(place, None)
+            pending.pop(partition, None)
 
     def _run(self, run: CommitRun, out: list[Event]) -> None:
         group = self._group(run.group, run.first_offset)
@@ -303,14 +303,14 @@ class Fold:
         group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
-        for place, _, first, at, ts, metadata, last in run.parts:
-            was = offsets.get(place)
+        for partition, _, first, at, ts, metadata, last in run.parts:
+            was = offsets.get(partition)
             if was is None:
-                group.begins_below(place, first)
+                group.begins_below(partition, first)
             elif first < was.offset:
                 ids = other_topic(was.topic_id, last.topic_id)
-                rewinds.append(Rewind(*place, was.offset, first, at, ts, metadata, ids))
-            offsets[place] = last
+                rewinds.append(Rewind(*partition, was.offset, first, at, ts, metadata, ids))
+            offsets[partition] = last
         rewinds.sort(key=lambda r: r.log_offset)
         solid = group.solid
         out += [rewound(back, state, self.log_partition, solid, group.former_of(back)) for back in rewinds]
@@ -329,20 +329,20 @@ class Fold:
             stored = group.state.offsets
             late = tuple(p for p in places if p in stored and stored[p].log_offset > commits[p].log_offset)
             out.append(transaction_ended(marker, group.state, self.log_partition, places, late))
-            for place, commit in sorted(commits.items()) if marker.committed else ():
-                was = group.state.offsets.get(place)
-                if place in late:
+            for partition, commit in sorted(commits.items()) if marker.committed else ():
+                was = group.state.offsets.get(partition)
+                if partition in late:
                     continue
                 if was is None:
-                    group.begins_below(place, commit.offset)
+                    group.begins_below(partition, commit.offset)
                 elif commit.offset < was.offset:
-                    topic, number, at, ts = *place, marker.offset, marker.timestamp_ms
+                    topic, number, at, ts = *partition, marker.offset, marker.timestamp_ms
                     ids = other_topic(was.topic_id, commit.topic_id)
                     rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata, ids)
                     how = f" by a transaction of producer {marker.producer_id}"
                     former = group.former_of(rewind)
                     out.append(rewound(rewind, group.state, self.log_partition, group.solid, former, how))
-                group.state.offsets[place] = commit
+                group.state.offsets[partition] = commit
 
     def _close_steps(self, out: list[Event], batch: int | None = None) -> None:
         for group in list(self._open.values()):

@@ -35,11 +35,11 @@ class Ownership:
         """Note what a new generation revoked from members that stayed; return the previous one's."""
         old, self.given_up = self.given_up, {}
         holders = owners(before)
-        for place in freed:
+        for partition in freed:
             # Note what a new generation revoked from members that stayed; return the previous one's.
-            member = after.get(holders.get(place, ""))
-            if member is not None and place in member.owned:
-                self.given_up[place] = member
+            member = after.get(holders.get(partition, ""))
+            if member is not None and partition in member.owned:
+                self.given_up[partition] = member
         return old
 
     def change(

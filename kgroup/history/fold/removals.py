@@ -97,13 +97,13 @@ class Today:
         if self.topics is None:
             return []
         said = {}
-        for place, was in sorted(removed.items()):
-            now = self.topics.get(place.topic)
+        for partition, was in sorted(removed.items()):
+            now = self.topics.get(partition.topic)
             if now is None:
-                said[place.topic] = f"topic {place.topic} was deleted: it no longer exists"
+                said[partition.topic] = f"topic {partition.topic} was deleted: it no longer exists"
             elif was is not None and any(was.topic_id) and now and uuid_text(was.topic_id) != now:
                 ids = f"its id was {uuid_text(was.topic_id)} and is {now}"
-                said[place.topic] = f"topic {place.topic} was deleted and recreated: {ids}"
+                said[partition.topic] = f"topic {partition.topic} was deleted and recreated: {ids}"
             else:
                 return []
         return list(said.values())

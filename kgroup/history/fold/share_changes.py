@@ -28,7 +28,7 @@ def report_share(step: GroupStep, carry: Carry, members: Membership) -> None:
         cause, proven = cause_of_rebalance(before, after, members)
         if not proven and before.share is not None:
             topics = {topic for m in after.members.values() for topic in m.topics}
-            targets = {place for m in before.members.values() for place in m.target or ()}
+            targets = {partition for m in before.members.values() for partition in m.target or ()}
             waiting = {p for p in before.share.initialized if p.topic in topics} - targets
             if waiting:
                 places = partitions_text(waiting)
@@ -87,7 +87,7 @@ def _delivery_state(step: GroupStep, was: ShareView, now: ShareView) -> None:
     gone = was.initialized | was.initializing
     gone -= now.initialized | now.initializing
     if deleting := [name for name in now.deleting if name not in was.deleting]:
-        ended = [place for place in gone if place.topic in deleting]
+        ended = [partition for partition in gone if partition.topic in deleting]
         step.report(
             Kind.DELIVERY_STATE_DELETING,
             f"the delivery state of {', '.join(deleting)} is being deleted",

@@ -120,7 +120,7 @@ class GroupState:
         names, there = TopicNames(dict(topics)), set(topics.values())
 
         def of(places: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-            return frozenset(place for place in places if place.topic in there)
+            return frozenset(partition for partition in places if partition.topic in there)
 
         members = (records.member(member_id, names) for member_id in self.members)
         return {
@@ -164,7 +164,7 @@ class GroupState:
 
 def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
     """Return the members in a classic group's record (GroupMetadata value, any version)."""
-    found: dict[str, RecordedMember] = {}
+    members: dict[str, RecordedMember] = {}
     # Connect's workers, and other users of the protocol, join with bytes of their own.
     consumer = value.protocol_type == "consumer"
     for m in value.members:
@@ -177,7 +177,7 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
                 # A leader may assign nothing by no bytes at all.
                 given = Assignment.decode(m.assignment) if m.assignment else Assignment()
         session = m.session_timeout
-        found[m.member_id] = RecordedMember(
+        members[m.member_id] = RecordedMember(
             member_id=m.member_id,
             instance_id=m.group_instance_id,
             client_id=m.client_id,
@@ -197,4 +197,4 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
             assignment=m.assignment,
             joined_with=joined,
         )
-    return found
+    return members

@@ -43,7 +43,7 @@ def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
 
 def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
     """Report new metadata of members; return the members that sent it."""
-    found = []
+    updated = []
     for old, new in (*members.kept, *members.replaced):
         # Without a process id record 19 has not been read: the member's first one updates nothing.
         if old.streams is None or new.streams is None or not old.streams.process_id:
@@ -63,8 +63,8 @@ def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
             new.rack_id,
             new.rebalance_timeout_ms,
         ):
-            found.append(new)
-    return found
+            updated.append(new)
+    return updated
 
 
 def _settings_text(settings: tuple[tuple[str, str], ...]) -> str:
@@ -121,18 +121,18 @@ _TOPICS = "the metadata of the topology's topics changed (created, deleted, more
 def _cause(step: GroupStep, members: Membership, updated: list[RecordedMember]) -> tuple[str, bool]:
     """Return the cause of a rebalance, from what changed with it; False when the records leave it open."""
     before, after = step.before, step.after
-    found = []
+    causes = []
     if members.joined:
-        found.append(f"{labels(members.joined)} joined")
+        causes.append(f"{labels(members.joined)} joined")
     if members.left:
-        found.append(f"{labels(members.left)} left or expired")
+        causes.append(f"{labels(members.left)} left or expired")
     if members.replaced:
-        found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
+        causes.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
     if updated:
-        found.append(f"{labels(updated)} came with other metadata")
-    found += _group_causes(before, after)
-    if found:
-        return "; ".join(found), True
+        causes.append(f"{labels(updated)} came with other metadata")
+    causes += _group_causes(before, after)
+    if causes:
+        return "; ".join(causes), True
     if before.metadata_hash != after.metadata_hash:
         return _TOPICS, True
     return (
@@ -145,18 +145,18 @@ def _group_causes(before: View, after: View) -> list[str]:
     was, now = before.streams, after.streams
     if was is None or now is None:
         return []
-    found = []
+    causes = []
     if was.topology is not None and was.topology != now.topology:
-        found.append("the topology changed")
+        causes.append("the topology changed")
     if was.is_ready != now.is_ready:
-        found.append(
+        causes.append(
             "the topics are all there now"
             if now.is_ready
             else "topics are missing now, or wrongly partitioned"
         )
     if was.configs != now.configs:
-        found.append("the group's settings changed")
-    return found
+        causes.append("the group's settings changed")
+    return causes
 
 
 def _of(member: RecordedMember | None) -> StreamsClient:

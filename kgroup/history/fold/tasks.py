@@ -42,15 +42,15 @@ class TaskSets:
     def text(self) -> str:
         """As `describe` writes them: `active 0:0-2, standby 1:0`; `no tasks` for none."""
         roles = (("active", self.active), ("standby", self.standby), ("warm-up", self.warmup))
-        found = []
+        words = []
         for role, tasks in roles:
             parts: dict[str, list[int]] = {}
             for task in sorted(tasks):
                 parts.setdefault(task.subtopology, []).append(task.number)
             if parts:
                 listed = (f"{name}:{ranges(numbers)}" for name, numbers in parts.items())
-                found.append(f"{role} {' '.join(listed)}")
-        return ", ".join(found) or "no tasks"
+                words.append(f"{role} {' '.join(listed)}")
+        return ", ".join(words) or "no tasks"
 
 
 NO_TASKS = TaskSets()
@@ -116,17 +116,17 @@ def all_read_by(
 ) -> frozenset[TopicPartition] | None:
     """Return the partitions that these tasks read; None if some of them are unknown."""
     wanted = list(tasks)
-    found = read_by(topology, wanted)
+    readable = read_by(topology, wanted)
     if topology is None:
-        return None if wanted else found
+        return None if wanted else readable
     parts = {part.subtopology_id: part for part in topology.subtopologies}
     known = all(
         (part := parts.get(task.subtopology)) is not None
         and not part.source_topic_regex
-        and all(TopicPartition(name, task.number) in found for name in sources_of(part))
+        and all(TopicPartition(name, task.number) in readable for name in sources_of(part))
         for task in wanted
     )
-    return found if known else None
+    return readable if known else None
 
 
 def may_read(

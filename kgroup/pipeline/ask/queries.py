@@ -38,16 +38,16 @@ def table(
     `events` include open ones: what the newest records began. With `group`, the rows of that one, or of
     tables without groups those of the partitions that may hold it.
     """
-    found = [_read(spark, store, name, columns, group)]
+    tables = [_read(spark, store, name, columns, group)]
     if name == "events":
-        wanted = list(columns or (*TABLES[name].names, "run"))
-        needed = dict.fromkeys((*wanted, "part", "group_id", "event", "run"))
+        names = list(columns or (*TABLES[name].names, "run"))
+        needed = dict.fromkeys((*names, "part", "group_id", "event", "run"))
         of_group = Window.partitionBy("part", "group_id")
         still = _read(spark, store, OPEN_EVENTS, list(needed), group).withColumn(
             "newest", f.max("run").over(of_group)
         )
-        found.append(still.where("run = newest and event is not null").select(*wanted))
-    return reduce(lambda a, b: a.unionByName(b), found)
+        tables.append(still.where("run = newest and event is not null").select(*names))
+    return reduce(lambda a, b: a.unionByName(b), tables)
 
 
 def _read(

@@ -135,15 +135,15 @@ def _register(connection: DuckDBPyConnection, store: Store, name: str, group: st
         plain_rows = pa.Table.from_pylist(rows, schema=COVERAGE)
         connection.register(name, plain_rows.cast(in_micros(COVERAGE)))
         return
-    found = [_dataset(store, name, group)]
+    datasets = [_dataset(store, name, group)]
     if name == "events":
-        found.append(_dataset(store, OPEN_EVENTS, group))
-    for number, each in enumerate(found):
-        connection.register(f"{name}_{number}", each)
+        datasets.append(_dataset(store, OPEN_EVENTS, group))
+    for number, dataset in enumerate(datasets):
+        connection.register(f"{name}_{number}", dataset)
     names = RUNS_SCHEMA.names if name == RUNS else (*TABLES[name].names, "run")
     columns = ", ".join(f'"{column}"' for column in names)
     every = f"SELECT {columns} FROM {name}_0"
-    if len(found) > 1:
+    if len(datasets) > 1:
         every += f" UNION ALL SELECT {columns} FROM (SELECT *, {_NEWEST} FROM {name}_1)"
         every += " WHERE run = newest AND event IS NOT NULL"
     connection.execute(f"CREATE VIEW {name} AS {every}")

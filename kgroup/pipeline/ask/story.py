@@ -62,7 +62,7 @@ def story_in(store: Store, group: str | None = None) -> StoredStory:
 
 def _delivery_of(row: Row) -> Event:
     """Return the event of a row of `deliveries` whose times are in ms."""
-    place = None if row["topic"] is None else TopicPartition(row["topic"], row["partition"])
+    partition = None if row["topic"] is None else TopicPartition(row["topic"], row["partition"])
     return Event(
         kind=Kind(row["event"]),
         group=row["group_id"],
@@ -76,13 +76,13 @@ def _delivery_of(row: Row) -> Event:
         detail=row["detail"],
         cause=row["cause"],
         proven=row["proven"],
-        partitions=() if place is None else (place,),
+        partitions=() if partition is None else (partition,),
         count=row["count"],
         records=()
-        if place is None
+        if partition is None
         else tuple(
-            Delivered(*place, each["first_offset"], each["last_offset"], each["deliveries"])
-            for each in row["delivered"]
+            Delivered(*partition, piece["first_offset"], piece["last_offset"], piece["deliveries"])
+            for piece in row["delivered"]
         ),
     )
 

@@ -32,7 +32,7 @@ def resumed(splits: Sequence[Split], places: Mapping[int, tuple[str, int]]) -> l
     """
     starts: dict[str, int] = {}
     bad: dict[int, tuple[BadRange, ...]] = {}
-    found: list[Split] = []
+    left: list[Split] = []
     for split in splits:
         pieces = []
         for piece in split.pieces:
@@ -44,10 +44,10 @@ def resumed(splits: Sequence[Split], places: Mapping[int, tuple[str, int]]) -> l
         # What is known to be damaged is noted whatever is read.
         known = (*bad.pop(split.part, ()), *split.bad)
         if pieces:
-            found.append(replace(split, pieces=tuple(pieces), bad=known))
+            left.append(replace(split, pieces=tuple(pieces), bad=known))
         else:
             bad[split.part] = known
-    return found
+    return left
 
 
 def _start(file: AnyFile, after: int, place: tuple[str, int] | None) -> int:
@@ -88,15 +88,15 @@ def _indexed(file: AnyFile, relative: int) -> Iterator[int]:
         return
     with opened:
         size = opened.seek(0, 2) // _ENTRY.size
-        low, high, found = 0, size - 1, -1
+        low, high, candidate = 0, size - 1, -1
         while low <= high:
             middle = (low + high) // 2
             opened.seek(middle * _ENTRY.size)
             offset, position = _ENTRY.unpack(opened.read(_ENTRY.size))
             # The index of a segment that grows is longer than its entries, and zero behind them.
             if 0 < offset <= relative:
-                low, found = middle + 1, position
+                low, candidate = middle + 1, position
             else:
                 high = middle - 1
-        if found >= 0:
-            yield found
+        if candidate >= 0:
+            yield candidate

@@ -60,10 +60,10 @@ def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitCol
 
     version = read(start, 2)
     epoch = np.where(version >= 3, read(start + 10, 4), -1)
-    place = start + np.where(version >= 3, 14, 10)
+    position = start + np.where(version >= 3, 14, 10)
     compact = version == 4
-    length = np.where(compact, buffer[np.clip(place, 0, last)].astype(np.int64) - 1, read(place, 2))
-    body = place + np.where(compact, 1, 2)
+    length = np.where(compact, buffer[np.clip(position, 0, last)].astype(np.int64) - 1, read(position, 2))
+    body = position + np.where(compact, 1, 2)
     after = body + np.maximum(length, 0) + 8
     # Version 4 ends with tagged fields: none, or just the topic id (tag 0, 16 bytes).
     tail = start + size - after
@@ -76,7 +76,7 @@ def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitCol
     rows = np.flatnonzero(with_id)
     if len(rows):
         topic_id[rows] = buffer[(after[rows] + 3)[:, None] + np.arange(16)]
-    found = CommitColumns(
+    columns = CommitColumns(
         version=version,
         offset=read(start + 2, 8),
         leader_epoch=epoch,
@@ -90,8 +90,8 @@ def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitCol
     for row in np.flatnonzero(~usual | (length > 0)).tolist():
         at = int(start[row])
         try:
-            found.put(row, decode_commit(padded[at : at + int(size[row])], -1, -1))
+            columns.put(row, decode_commit(padded[at : at + int(size[row])], -1, -1))
         except DecodeError as error:
-            found.errors[row] = error.message
-            found.topic_id[row] = np.frombuffer(ZERO_UUID, dtype=np.uint8)
-    return found
+            columns.errors[row] = error.message
+            columns.topic_id[row] = np.frombuffer(ZERO_UUID, dtype=np.uint8)
+    return columns

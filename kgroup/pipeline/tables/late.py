@@ -40,7 +40,7 @@ def late_segments(origin: Input, store: Store) -> list[Late]:
         return []
     known = {covered.partition: covered for covered in store.manifest.coverage()}
     read = store.manifest.read_before(1 << 62)
-    found: list[Late] = []
+    late: list[Late] = []
     for log in origin.logs:
         covered = known.get(log.partition)
         for file in log.files if covered is not None else ():
@@ -49,8 +49,8 @@ def late_segments(origin: Input, store: Store) -> list[Late]:
                 continue
             first = 0 if origin.since is None else covered.first_offset
             if (offset := _lacking(file, range(first, covered.last_offset + 1), log.partition, store)) >= 0:
-                found.append(Late(log.partition, str(file), offset))
-    return found
+                late.append(Late(log.partition, str(file), offset))
+    return late
 
 
 def _lacking(file: AnyFile, passed: range, part: int, store: Store) -> int:
@@ -73,9 +73,9 @@ def _headers(file: AnyFile) -> Iterator[BatchHeader]:
 
 def _batches(store: Store, part: int, first: int, last: int) -> Mapping[int, int]:
     """Return the records of each batch in the tables, by its last offset, which compaction keeps."""
-    found: dict[int, int] = {}
+    batches: dict[int, int] = {}
     for name, (least, greatest) in store.bounds("batches", "log_offset").items():
         if number_in(name, "part") == part and least <= last and greatest >= first:
             rows = store.read(name).select(["last_offset", "records"])
-            found |= dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    return found
+            batches |= dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return batches

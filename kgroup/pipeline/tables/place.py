@@ -82,10 +82,10 @@ class Place:
             return self.uri(name)
 
         store = open_store(self.root, self.options)
-        found = store.look(self.root / name)
-        if found.size <= _SMALL_BYTES:
-            return pa.BufferReader(store.read(found, 0, found.size))
-        return pa.PythonFile(_Ranges(store, found), mode="r")
+        stored = store.look(self.root / name)
+        if stored.size <= _SMALL_BYTES:
+            return pa.BufferReader(store.read(stored, 0, stored.size))
+        return pa.PythonFile(_Ranges(store, stored), mode="r")
 
     def has(self, name: str) -> bool:
         if self.root.is_local:
@@ -118,8 +118,8 @@ class Place:
             return
 
         skipped = len(self.root.path) + 1 if self.root.path else 0
-        for found in open_store(self.root, self.options).walk(self.root / below):
-            yield found.location.path[skipped:]
+        for stored in open_store(self.root, self.options).walk(self.root / below):
+            yield stored.location.path[skipped:]
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete files, and local folders that are empty then."""

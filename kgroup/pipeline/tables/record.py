@@ -47,9 +47,9 @@ def recorded(place: Place) -> Manifest | None:
             last = whole.sort_by("run").slice(whole.num_rows - 1).to_pylist()[0]
             newest = last if newest is None or last["run"] > newest["run"] else newest
         if newest is not None:
-            for each in newest["formats"]:
-                if each["table"] in FORMATS:
-                    _check_format(place, each["table"], each["format"], newest["kgroup_version"])
+            for entry in newest["formats"]:
+                if entry["table"] in FORMATS:
+                    _check_format(place, entry["table"], entry["format"], newest["kgroup_version"])
         return _manifest(rows, newest, table.version())
     except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         text = f"{place.uri(RUNS)} cannot be read: {error}"
@@ -100,7 +100,7 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
     # Rows of format 9 have no formats: all tables were of that one.
     number: int = newest["format"]
     formats = dict.fromkeys(FORMATS, number)
-    formats.update((each["table"], each["format"]) for each in newest["formats"])
+    formats.update((entry["table"], entry["format"]) for entry in newest["formats"])
     usable = formats["deliveries"] == FORMATS["deliveries"]
     formats["deliveries"] = FORMATS["deliveries"]
     return Manifest(
@@ -109,11 +109,11 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
         spans=newest["spans"],
         share_groups=newest["share_groups"],
         # A state of another layout: the next run reads that topic from its start, and adds what is new.
-        deliveries={each["part"]: each for each in newest["deliveries"] if usable},
+        deliveries={entry["part"]: entry for entry in newest["deliveries"] if usable},
         names={entry["id"]: entry["name"] for row in rows for entry in row["names"]},
         versions={entry["table"]: entry["version"] for entry in newest["versions"]} | {RUNS: version},
         formats=formats,
-        places={each["part"]: (each["segment"], each["position"]) for each in newest["places"]},
+        places={entry["part"]: (entry["segment"], entry["position"]) for entry in newest["places"]},
     )
 
 

@@ -119,14 +119,14 @@ def _chunk(split: StoredSplit, batches: list[Row]) -> bytes:
     records += [(*_control(row), False) for row in _rows(split, "control", first, last)]
     records += [(*_marker(row), True) for row in _rows(split, "markers", first, last)]
     records.sort(key=lambda each: each[0].offset)
-    found, made = iter(records), list[bytes]()
-    ahead = next(found, None)
+    remaining, made = iter(records), list[bytes]()
+    ahead = next(remaining, None)
     for batch in batches:
         own, producer, control = list[LogRecord](), -1, False
         while ahead is not None and ahead[0].offset <= batch["last_offset"]:
             record, producer, control = ahead
             own.append(record)
-            ahead = next(found, None)
+            ahead = next(remaining, None)
         base = batch["log_offset"]
         head = Batch(
             encode_batch(

@@ -110,15 +110,15 @@ class Store:
             starts = {each["file"]: each["start"] for each in entry["resumed"]}
             for path in entry["files"]:
                 reads.setdefault(path, []).append((entry["run"], starts.get(path, 0)))
-        found: list[tuple[int, BadRange]] = []
+        ranges: list[tuple[int, BadRange]] = []
         for name in self.names("bad_ranges"):
             part = number_in(name, "part")
             for row in self.read(name).to_pylist():
                 later = (start for run, start in reads.get(row["source"], ()) if run > row["run"])
                 if row["start"] < 0 or all(start > row["start"] for start in later):
-                    found.append((part, range_of(row)))
+                    ranges.append((part, range_of(row)))
         # What is known of a file before it is read is noted by each run.
-        return sorted(set(found), key=lambda entry: (entry[0], entry[1].source, entry[1].start))
+        return sorted(set(ranges), key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
     @contextmanager
     def run(self, kind: str = RUN) -> Iterator[Run]:
@@ -197,11 +197,11 @@ class Run:
 
         def ready(table: str) -> tuple[str, DeltaTable]:
             schema = KEPT[table].append(pa.field("run", pa.int32()))
-            found = delta.created(self.place, table, schema)
-            known = delta.rolled_back(self.place, table, found, versions.setdefault(table, 0))
-            versions[table] = delta.widened(self.place, table, found, schema)
+            opened = delta.created(self.place, table, schema)
+            known = delta.rolled_back(self.place, table, opened, versions.setdefault(table, 0))
+            versions[table] = delta.widened(self.place, table, opened, schema)
             self.widened = self.widened or versions[table] != known
-            return table, found
+            return table, opened
 
         self.tables = dict(_each(self.place, ready, list(KEPT)))
         formats = self.manifest.formats
@@ -275,9 +275,9 @@ class _Last:
         if self.file is None:
             return ""
         self.file.seek(0)
-        found = self.file.read().strip()
+        text = self.file.read().strip()
         self._write(token)
-        return found
+        return text
 
     def done(self) -> None:
         if self.file is not None:

@@ -134,7 +134,7 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
     """
     state = attempt(METADATA, metadata, _state, version_of) if metadata else None
     given = attempt(ASSIGNMENT, assignment, _assignment, version_of) if assignment else None
-    undecoded = tuple(each for each in (state, given) if isinstance(each, Undecoded))
+    undecoded = tuple(part for part in (state, given) if isinstance(part, Undecoded))
     if state is None or isinstance(state, Undecoded):
         return None, undecoded
     version, url, config_offset, before = state

@@ -77,50 +77,50 @@ def version_of(data: bytes) -> int | None:
 
 def _object(data: bytes) -> Document:
     try:
-        found = json.loads(data)
+        document = json.loads(data)
         # A lone half of a surrogate pair is valid JSON, but cannot be shown.
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"no JSON: {type(error).__name__}") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise DecodeError("no JSON object")
-    return found
+    return document
 
 
 def _known(data: bytes) -> Document:
-    found = _object(data)
-    version = found.get("version", NEWEST)
+    document = _object(data)
+    version = document.get("version", NEWEST)
     if type(version) is int and not 1 <= version <= NEWEST:
         raise Unknown(version, NEWEST, 1)
-    return found
+    return document
 
 
 def _identity(data: bytes) -> RegistryIdentity:
     return _identity_of(_known(data))
 
 
-def _identity_of(found: Document) -> RegistryIdentity:
+def _identity_of(document: Document) -> RegistryIdentity:
     return RegistryIdentity(
-        host=_field(found, "host", str),
-        port=_field(found, "port", int),
-        scheme=_field(found, "scheme", str),
-        leader_eligible=_field(found, "master_eligibility", bool),
+        host=_field(document, "host", str),
+        port=_field(document, "port", int),
+        scheme=_field(document, "scheme", str),
+        leader_eligible=_field(document, "master_eligibility", bool),
     )
 
 
 def _election(data: bytes) -> RegistryElection:
-    found = _known(data)
-    code = _field(found, "error", int) or 0
-    leader = _field(found, "master_identity", dict)
+    document = _known(data)
+    code = _field(document, "error", int) or 0
+    leader = _field(document, "master_identity", dict)
     return RegistryElection(
         error=ERRORS.get(code, f"error {code}"),
-        leader=_field(found, "master", str),
+        leader=_field(document, "master", str),
         leader_identity=None if leader is None else _identity_of(leader),
     )
 
 
-def _field(found: Document, name: str, kind: type[T]) -> T | None:
-    value = found.get(name)
+def _field(document: Document, name: str, kind: type[T]) -> T | None:
+    value = document.get(name)
     if value is not None and type(value) is not kind:
         raise DecodeError(f"{name} is no {kind.__name__}")
     return value

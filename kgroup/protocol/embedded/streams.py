@@ -181,8 +181,8 @@ def version_of(data: bytes) -> int | None:
 
 def thread_name(client_id: str) -> str | None:
     """Return the thread of a consumer's client id: `a-StreamThread-1` of `a-StreamThread-1-consumer`."""
-    found = _THREAD.fullmatch(client_id)
-    return found["thread"] if found else None
+    match = _THREAD.fullmatch(client_id)
+    return match["thread"] if match else None
 
 
 def task_name(subtopology: int, partition: int, topology: str | None = None) -> str:
@@ -270,13 +270,13 @@ def _task(cursor: Cursor, version: int) -> str:
 
 def _partitions(cursor: Cursor, topics: dict[int, str] | None) -> tuple[TopicNumbers, ...]:
     """Partitions with their topics' names, or with their numbers in a dictionary."""
-    found: dict[str, set[int]] = {}
+    by_topic: dict[str, set[int]] = {}
     for _ in range(cursor.count(6 if topics is None else 8)):
         topic = cursor.utf() if topics is None else topics.get(cursor.int32())
         if topic is None:
             raise DecodeError("a partition of a topic that is not in the dictionary")
-        found.setdefault(topic, set()).add(cursor.int32())
-    return tuple(TopicNumbers(topic, tuple(sorted(numbers))) for topic, numbers in sorted(found.items()))
+        by_topic.setdefault(topic, set()).add(cursor.int32())
+    return tuple(TopicNumbers(topic, tuple(sorted(numbers))) for topic, numbers in sorted(by_topic.items()))
 
 
 def _hosts(cursor: Cursor, version: int) -> tuple[HostPartitions, ...]:
@@ -288,8 +288,8 @@ def _hosts(cursor: Cursor, version: int) -> tuple[HostPartitions, ...]:
     for _ in range(2 if version >= 6 else 1):
         roles.append({})
         for _ in range(cursor.count(10)):
-            place = cursor.utf(), cursor.int32()
-            roles[-1][place] = _partitions(cursor, topics)
+            endpoint = cursor.utf(), cursor.int32()
+            roles[-1][endpoint] = _partitions(cursor, topics)
     active, standby = roles[0], roles[1] if len(roles) > 1 else {}
     return tuple(
         HostPartitions(host, port, active.get((host, port), ()), standby.get((host, port), ()))

@@ -222,20 +222,20 @@ class Play(ABC):
             case Commit():
                 self._commit(last.offsets)
             case Grow():
-                wanted = tuple(
+                larger = tuple(
                     CreatePartitionsTopic(name=name, count=size, assignments=None)
                     for name, size in last.topics.items()
                 )
                 timeout_ms = int(self._timeout_s * 1000)
-                answer = self._ask(CreatePartitionsRequest(topics=wanted, timeout_ms=timeout_ms))
+                answer = self._ask(CreatePartitionsRequest(topics=larger, timeout_ms=timeout_ms))
                 assert isinstance(answer, CreatePartitionsResponse)
-                self._refuse("more partitions", [each.error_code for each in answer.results], "made")
+                self._refuse("more partitions", [result.error_code for result in answer.results], "made")
             case DeleteOffsets():
                 self._delete_offsets(last)
             case DeleteGroup():
                 answer = self._ask(DeleteGroupsRequest(groups_names=(self.group_id,)))
                 assert isinstance(answer, DeleteGroupsResponse)
-                self._refuse(self.group_id, [each.error_code for each in answer.results])
+                self._refuse(self.group_id, [result.error_code for result in answer.results])
             case _:
                 self._close([step for step in steps if isinstance(step, OfMember)], last)
 
@@ -360,13 +360,13 @@ class Play(ABC):
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit in the owners' names; without an owner in any member's; the part commits its own."""
-        owners = {place: name for name, share in self._held.items() for place in share}
+        owners = {partition: name for name, share in self._held.items() for partition in share}
         names = self._serving.do(self._names)
         there = {name: member_id for member_id, name in names.items()}
         anybody = next((name for name in there if self._plays(name)), self._part)
         by: dict[str | None, dict[TopicPartition, int]] = {}
-        for place, offset in offsets.items():
-            by.setdefault(owners.get(place, anybody if there else None), {})[place] = offset
+        for partition, offset in offsets.items():
+            by.setdefault(owners.get(partition, anybody if there else None), {})[partition] = offset
         for name, share in by.items():
             if name is None:
                 request = commit_request(self.group_id, -1, "", None, share)
@@ -378,11 +378,12 @@ class Play(ABC):
                 request = commit_request(self.group_id, epoch, there[name], instance_id, share)
             answer = self._ask(request, NAMES_UNTIL)
             assert isinstance(answer, OffsetCommitResponse)
-            refused = {place: code for place, code in commit_errors(answer).items() if code}
+            refused = {partition: code for partition, code in commit_errors(answer).items() if code}
             if refused:
-                place, code = next(iter(refused.items()))
+                partition, code = next(iter(refused.items()))
                 raise KgroupError(
-                    f"a commit by {name or 'no member'} for {place} was refused: {ErrorCode.name_of(code)}",
+                    f"a commit by {name or 'no member'} for {partition} was refused: "
+                    f"{ErrorCode.name_of(code)}",
                     self._seen(),
                 )
 
@@ -391,10 +392,10 @@ class Play(ABC):
             OffsetDeleteRequestTopic(
                 name=topic,
                 partitions=tuple(
-                    OffsetDeleteRequestPartition(partition_index=each.partition) for each in found
+                    OffsetDeleteRequestPartition(partition_index=each.partition) for each in of_topic
                 ),
             )
-            for topic, found in groupby(sorted(step.partitions), lambda place: place.topic)
+            for topic, of_topic in groupby(sorted(step.partitions), lambda place: place.topic)
         )
         answer = self._ask(OffsetDeleteRequest(group_id=self.group_id, topics=topics))
         assert isinstance(answer, OffsetDeleteResponse)
@@ -428,14 +429,14 @@ class Play(ABC):
             for name, spec in self.recorded.members.items()
             if spec.instance_id is not None
         }
-        found = {}
+        names = {}
         for each in self._control.members_of(self.group_id):
             name = static.get(each.instance_id) if each.instance_id is not None else ours.get(each.member_id)
             if name is None and self._is_part(each.instance_id, each.client_id):
                 name = self._part
             if name is not None:
-                found[each.member_id] = name
-        return found
+                names[each.member_id] = name
+        return names
 
     def _member_id(self, name: str) -> str | None:
         names = self._serving.do(self._names)

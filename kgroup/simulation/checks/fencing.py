@@ -85,14 +85,14 @@ def _may_commit_by_epoch(
     if epoch == member.epoch:
         return True
     held = readable(group, request.member_id, image)
-    wanted = (
+    committed = (
         TopicPartition(topic.name, part.partition_index)
         for topic in request.topics
-        if (found := image.by_name.get(topic.name)) is not None
+        if (topic_image := image.by_name.get(topic.name)) is not None
         for part in topic.partitions
-        if part.partition_index < found.partitions
+        if part.partition_index < topic_image.partitions
     )
-    return all(held.get(where, epoch + 1) <= epoch for where in wanted)
+    return all(held.get(where, epoch + 1) <= epoch for where in committed)
 
 
 def readable(

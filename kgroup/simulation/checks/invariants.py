@@ -70,11 +70,11 @@ class Auditor(Watcher):
 
     def follower(self, partition: Partition) -> Follower:
         """Return the partition's follower, as far as it has read."""
-        found = self._followers.get(partition.number)
-        if found is None:
+        follower = self._followers.get(partition.number)
+        if follower is None:
             coordinator = Coordinator(self._world.config, "follower", self._image)
-            found = self._followers[partition.number] = Follower(coordinator)
-        return found
+            follower = self._followers[partition.number] = Follower(coordinator)
+        return follower
 
     def loaded(self, partition: Partition) -> None:
         """See `brokers.Watcher`: the loaded state is the served one, with every acknowledged commit."""
@@ -90,9 +90,9 @@ class Auditor(Watcher):
         """Check that the shard's whole state is what its log says."""
         assert partition.shard is not None
         follower = self.follower(partition)
-        found = difference(partition.shard.coordinator, follower.coordinator)
-        if found is not None:
-            raise Violation("reload equals live", found)
+        unlike = difference(partition.shard.coordinator, follower.coordinator)
+        if unlike is not None:
+            raise Violation("reload equals live", unlike)
         self._commits.nothing_lost(follower.coordinator)
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
@@ -286,9 +286,9 @@ class Auditor(Watcher):
             )
             if follower.verified.get(group_id) == mark:
                 return
-        found = group_difference(group, follower.group(group_id))
-        if found is not None:
-            raise Violation("reload equals live", f"group {group_id}: {found}")
+        unlike = group_difference(group, follower.group(group_id))
+        if unlike is not None:
+            raise Violation("reload equals live", f"group {group_id}: {unlike}")
         if mark:
             follower.verified[group_id] = mark
 

@@ -65,10 +65,10 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
         raise Violation(
             "the metadata hash is of topics there were", f"{group.group_id}: {group.metadata_hash}"
         )
-    wanted = tasks_of(topology, sizes_of(seen))
+    expected = tasks_of(topology, sizes_of(seen))
     given = Counter(t for target in group.targets.values() for t in _each(target.active))
-    if wanted is not None and given != Counter(wanted):
-        off = sorted((given - Counter(wanted)) + (Counter(wanted) - given))
+    if expected is not None and given != Counter(expected):
+        off = sorted((given - Counter(expected)) + (Counter(expected) - given))
         raise Violation("the target covers each task once", f"{group.group_id}: {off[:5]}")
     at = Counter(
         (group.members[member_id].process_id, task)
@@ -77,20 +77,20 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
         for tasks in (target.active, target.standby, target.warmup)
         for task in _each(tasks)
     )
-    twice = sorted(place for place, count in at.items() if count > 1)
+    twice = sorted(copy for copy, count in at.items() if count > 1)
     if twice:
         raise Violation("a process has a task once", f"target of {group.group_id}: {twice[:5]}")
 
 
 def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:
     """Return the tasks of a topology for topics of these sizes; None if a topic is missing."""
-    found: list[Task] = []
+    tasks: list[Task] = []
     for part in topology.subtopologies:
         names = sources_of(part)
         if any(name not in sizes for name in names):
             return None
-        found += [(part.subtopology_id, number) for number in range(max(sizes[name] for name in names))]
-    return found
+        tasks += [(part.subtopology_id, number) for number in range(max(sizes[name] for name in names))]
+    return tasks
 
 
 def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> dict[str, int] | None:
@@ -124,17 +124,17 @@ def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> di
     topology = group.topology
     if topology is None:
         return {}
-    found: dict[TopicPartition, int] = {}
+    readers: dict[TopicPartition, int] = {}
     for part in topology.subtopologies:
         names = sources_of(part)
         for held in (member.current.assigned, member.current.revoking):
             for number, epoch in held.active.get(part.subtopology_id, {}).items():
-                found |= {
+                readers |= {
                     TopicPartition(n, number): epoch
                     for n in names
                     if number < (image.by_name[n].partitions if n in image.by_name else 0)
                 }
-    return found
+    return readers
 
 
 def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:

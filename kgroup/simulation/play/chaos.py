@@ -117,9 +117,9 @@ def _play(rng: Random, result: Run, auditor: Auditor) -> None:
                 loaded.replay(record, offset, producer_id)
         except Exception as error:
             raise Violation("a compacted log reads the same", str(error)) from error
-        found = difference(auditor.follower(partition).coordinator, loaded)
-        if found is not None:
-            raise Violation("a compacted log reads the same", found)
+        unlike = difference(auditor.follower(partition).coordinator, loaded)
+        if unlike is not None:
+            raise Violation("a compacted log reads the same", unlike)
 
 
 def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> None:
@@ -181,9 +181,9 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     running = [process for process in group.processes if process.running]
     if known is None:
         return "the coordinator does not know it" if running else None
-    wanted = [process for process in group.processes if process.wanted]
-    if len(wanted) != len(running):
-        return f"{count_of(len(wanted), 'process', 'es')} wanted, {len(running)} run"
+    expected = [process for process in group.processes if process.wanted]
+    if len(expected) != len(running):
+        return f"{count_of(len(expected), 'process', 'es')} wanted, {len(running)} run"
     if running and known.state != _at_rest(world, known):
         return f"it is {known.state}"
     ids = {process.member.member_id for process in running if process.member is not None}

@@ -185,12 +185,12 @@ class Process:
             group = response.groups[0]
             again = bool(group.error_code)
             for topic in group.topics:
-                for found in topic.partitions:
-                    partition = TopicPartition(topic.name, found.partition_index)
-                    if found.error_code:
+                for answer in topic.partitions:
+                    partition = TopicPartition(topic.name, answer.partition_index)
+                    if answer.error_code:
                         again = True
                     elif partition in self.holding and partition not in self.positions:
-                        self._begin_at(partition, found.committed_offset)
+                        self._begin_at(partition, answer.committed_offset)
             if again:
                 self._coordinator = None
                 self._later(self.settings.look_up_ms, self._fetch_positions)

@@ -133,10 +133,10 @@ class Copier(Process):
         assert isinstance(member, ClassicMember | ConsumerMember)
         topics = grouped(
             (
-                place.topic,
-                TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=to),
+                partition.topic,
+                TxnOffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=to),
             )
-            for place, (_, to) in sorted(copied.items())
+            for partition, (_, to) in sorted(copied.items())
         )
         request = TxnOffsetCommitRequest(
             transactional_id=self.name,

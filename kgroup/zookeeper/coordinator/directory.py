@@ -144,60 +144,60 @@ class TopicReader:
 
     def read(self, names: Iterable[str], then: Callable[[Found], None], *, watch: bool = False) -> None:
         """Call `then` with what is known of each of these topics."""
-        wanted = list(names)
-        if not wanted:
+        requested = list(names)
+        if not requested:
             then({})
             return
-        ops = [Get(paths.topic(name)) for name in wanted]
+        ops = [Get(paths.topic(name)) for name in requested]
 
         def read_all(results: Sequence[Result]) -> None:
-            found: dict[str, Partitions | Failure] = {}
+            topics: dict[str, Partitions | Failure] = {}
             old = []
-            for name, node in zip(wanted, results, strict=True):
+            for name, node in zip(requested, results, strict=True):
                 if isinstance(node, Node):
                     if node.data.startswith(b"{"):
-                        found[name] = partitions_of(node.data)
+                        topics[name] = partitions_of(node.data)
                     else:
                         old.append(name)
                 else:
-                    found[name] = node if isinstance(node, Failure) else Failure.BAD_ARGUMENTS
-            self._read_old(old, found, then, watch)
+                    topics[name] = node if isinstance(node, Failure) else Failure.BAD_ARGUMENTS
+            self._read_old(old, topics, then, watch)
 
         self._asks.ask(ops, read_all, watch=watch)
 
     def _read_old(
         self,
         names: list[str],
-        found: dict[str, Partitions | Failure],
+        topics: dict[str, Partitions | Failure],
         then: Callable[[Found], None],
         watch: bool,
     ) -> None:
         """Read 0.7's form: one child per broker, which holds the number of that broker's partitions."""
         if not names:
-            then(found)
+            then(topics)
             return
 
         def listed(results: Sequence[Result]) -> None:
             brokers: list[tuple[str, str]] = []
             for name, children in zip(names, results, strict=True):
                 if isinstance(children, tuple):
-                    found[name] = ()
+                    topics[name] = ()
                     brokers += [(name, broker) for broker in children]
                 else:
-                    found[name] = children if isinstance(children, Failure) else Failure.BAD_ARGUMENTS
+                    topics[name] = children if isinstance(children, Failure) else Failure.BAD_ARGUMENTS
             if not brokers:
-                then(found)
+                then(topics)
                 return
             ops = [Get(f"{paths.topic(name)}/{broker}") for name, broker in brokers]
             self._asks.ask(ops, lambda counts: counted(brokers, counts), watch=watch)
 
         def counted(brokers: list[tuple[str, str]], results: Sequence[Result]) -> None:
             for (name, broker), node in zip(brokers, results, strict=True):
-                before = found[name]
+                before = topics[name]
                 if isinstance(before, Failure) or node is Failure.NO_NODE:
                     continue
-                found[name] = node if isinstance(node, Failure) else _with_broker(before, broker, node)
-            then(found)
+                topics[name] = node if isinstance(node, Failure) else _with_broker(before, broker, node)
+            then(topics)
 
         self._asks.ask([Children(paths.topic(name)) for name in names], listed, watch=watch)
 

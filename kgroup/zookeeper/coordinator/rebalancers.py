@@ -139,14 +139,14 @@ class Run:
         self._topics = topics if topics is not None else self._topics
         if self._owners is None or self._topics is None:
             return
-        found: dict[str, Partitions] = {}
+        partitions_of: dict[str, Partitions] = {}
         for name, partitions in self._topics.items():
             if not isinstance(partitions, Failure):
-                found[name] = partitions
+                partitions_of[name] = partitions
             elif partitions is not Failure.NO_NODE:  # A missing topic has no partitions yet (LC-11).
                 self._unread(f"topic {name}", partitions)
                 return
-        owners, target = self._owners, target_of(self.snapshot, found)
+        owners, target = self._owners, target_of(self.snapshot, partitions_of)
         # Needed if anything in ZooKeeper differs, or a member has not been started here (era 7.4).
         if owners.threads == target and all(member.started for member in self.snapshot):
             self.succeed()

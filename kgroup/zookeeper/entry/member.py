@@ -208,41 +208,41 @@ class LegacyDriver:
         asked = {_named(p): at for p, at in self._consumer.positions.items() if at is not None}
         if not asked or not self._may_deliver(next(iter(asked))):
             return
-        for partition, found in self._records.read(asked).items():
+        for partition, chunk in self._records.read(asked).items():
             own = Partition(partition.topic, str(partition.partition))
-            if isinstance(found, KgroupError):
-                self._log(f"{partition} cannot be read: {found.message}")
-            elif found.position is None:
+            if isinstance(chunk, KgroupError):
+                self._log(f"{partition} cannot be read: {chunk.message}")
+            elif chunk.position is None:
                 self._log(f"{partition}: the log does not have position {asked[partition]}")
                 self._step(events.OutOfRange(own))
             else:
-                self._deliver(partition, own, found)
+                self._deliver(partition, own, chunk)
 
     def _begin(self) -> None:
         """Apply the reset word to partitions without a position."""
         if not self._pending_starts:
             return
         smallest = self._consumer.config.reset == "smallest"
-        for partition, found in self._records.start(sorted(self._pending_starts), smallest).items():
+        for partition, start in self._records.start(sorted(self._pending_starts), smallest).items():
             own = Partition(partition.topic, str(partition.partition))
-            if isinstance(found, KgroupError):
-                self._log(f"{partition}: the start of its log is unknown: {found.message}")
+            if isinstance(start, KgroupError):
+                self._log(f"{partition}: the start of its log is unknown: {start.message}")
             elif own in self._consumer.positions:
-                self._consumer.delivered(own, found)
+                self._consumer.delivered(own, start)
                 self._pending_starts.discard(partition)
         held = {_named(p) for p in self._consumer.positions}
         self._pending_starts &= held
 
-    def _deliver(self, partition: TopicPartition, own: Partition, found: Chunk) -> None:
+    def _deliver(self, partition: TopicPartition, own: Partition, chunk: Chunk) -> None:
         """Deliver records one by one, each only while the lease is good (era 9.6)."""
         count = 0
-        for offset in found.offsets:
+        for offset in chunk.offsets:
             if not self._may_deliver(partition):
                 break
             self._consumer.delivered(own, offset + 1)
             count += 1
-        if count == len(found.offsets) and found.position is not None and self._may_deliver(partition):
-            self._consumer.delivered(own, found.position)
+        if count == len(chunk.offsets) and chunk.position is not None and self._may_deliver(partition):
+            self._consumer.delivered(own, chunk.position)
         position = self._consumer.positions.get(own)
         if count and position is not None:
             self._on_event(Read(partition, count, position))

@@ -111,20 +111,20 @@ def describe_groups(
     """Return the coordinator's description of each group, all within `timeout_s`; never raises."""
     wanted = list(group_ids)
     until = time.monotonic() + timeout_s
-    found: dict[str, DescribedGroup | KgroupError] = {}
+    described: dict[str, DescribedGroup | KgroupError] = {}
     for header in (False, True):
         # A cluster does not announce its form of the protocol: it hangs up on the other one.
         try:
             with _Asker(address, Wire(header=header), until) as asker:
                 for name in wanted:
-                    found[name] = asker.group(name)
-                return found
+                    described[name] = asker.group(name)
+                return described
         except _HungUp as error:
             failure: KgroupError = error
         except KgroupError as error:
             failure = error
             break
-    return dict.fromkeys(wanted, failure) | found
+    return dict.fromkeys(wanted, failure) | described
 
 
 class _HungUp(Unreachable):

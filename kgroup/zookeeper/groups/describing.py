@@ -44,10 +44,10 @@ class Seen:
         """The partitions of everything the members subscribe to; None if unknown."""
         wanted: set[TopicPartition] = set()
         for registration in self.nodes.registered.values():
-            found = registration.wanted(self.there) if isinstance(registration, Registration) else None
-            if found is None or any(self.hidden(topic) for topic in found):
+            topics = registration.wanted(self.there) if isinstance(registration, Registration) else None
+            if topics is None or any(self.hidden(topic) for topic in topics):
                 return None
-            wanted |= {TopicPartition(topic, n) for topic in found for n in self.there.get(topic, ())}
+            wanted |= {TopicPartition(topic, n) for topic in topics for n in self.there.get(topic, ())}
         return frozenset(wanted)
 
     @cached_property
@@ -87,8 +87,8 @@ class Seen:
 
     def hidden(self, topic: str) -> bool:
         """Return whether a topic's partitions could not be read though it may exist."""
-        found = self.topics.get(topic)
-        return isinstance(found, KgroupError) and not is_gone(found)
+        topic_answer = self.topics.get(topic)
+        return isinstance(topic_answer, KgroupError) and not is_gone(topic_answer)
 
     def _member(self, name: str) -> Member:
         registration = self.nodes.registered[name]
@@ -125,12 +125,12 @@ def listed(seen: Seen) -> GroupListing:
 
 def reads(seen: Seen, topic: str) -> bool:
     """Return whether the group subscribes to a topic, or has had an owner or a committed offset in it."""
-    wanted = (
+    registered = (
         registration.wanted(seen.there)
         for registration in seen.nodes.registered.values()
         if isinstance(registration, Registration)
     )
-    return topic in seen.nodes.topics or any(topic in (names or ()) for names in wanted)
+    return topic in seen.nodes.topics or any(topic in (names or ()) for names in registered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +152,13 @@ def offsets(groups: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> di
     Kafka is asked for the topics that the group's nodes name; with `anywhere` for all known topics, in case
     an operator has removed some from the tree.
     """
-    wanted = {
+    requested = {
         seen.nodes.group_id: sorted(partitions)
         for seen in groups
         if (OFFSETS_TOPIC in seen.there or seen.hidden(OFFSETS_TOPIC))
         and (partitions := _relevant(seen, seen.there if anywhere else ()))
     }
-    in_kafka = logs.committed(wanted) if wanted else {}
+    in_kafka = logs.committed(requested) if requested else {}
     return {
         seen.nodes.group_id: _committed(seen.nodes, in_kafka.get(seen.nodes.group_id, {})) for seen in groups
     }

@@ -26,10 +26,10 @@ def find(
     """Return the findings of a group, by code."""
     counts: dict[str, int | None] = {}
     for name in {row.topic for row in group.offsets} | subscribed(group):
-        found = topics.get(name)
-        if isinstance(found, tuple):
-            counts[name] = len(found)
-        elif isinstance(found, KgroupError) and code_name(found) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name:
+        topic = topics.get(name)
+        if isinstance(topic, tuple):
+            counts[name] = len(topic)
+        elif isinstance(topic, KgroupError) and code_name(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name:
             counts[name] = None
     # The hints of the others name commands that do not reach a group in ZooKeeper.
     known = [replace(f, hint=None) for f in find_in_all(group, counts) if f.code in _IN_ALL]

@@ -65,27 +65,29 @@ class Groups:
 
     def list_groups(self, topic: str | None = None) -> Listing:
         """Return the groups of the tree, by id; with `topic`, those that read it."""
-        found: list[GroupListing] = []
+        listings: list[GroupListing] = []
         errors: list[ItemError] = []
         for group_id, seen in self._read(tree.group_ids(self._ask)).items():
             if isinstance(seen, Seen):
                 if topic is None or reads(seen, topic):
-                    found.append(listed(seen))
+                    listings.append(listed(seen))
                 errors += seen.nodes.errors
             elif not is_absent(seen):
                 errors.append(item_error(group_id, seen))
-        return Listing(tuple(sorted(found, key=lambda group: group.group_id)), tuple(errors))
+        return Listing(tuple(sorted(listings, key=lambda group: group.group_id)), tuple(errors))
 
     def describe(self, group_ids: Iterable[str]) -> Description:
         """Return groups in full; those that cannot be described are among the errors."""
-        found = self._read(group_ids)
-        seen = [group for group in found.values() if isinstance(group, Seen)]
+        groups = self._read(group_ids)
+        seen = [group for group in groups.values() if isinstance(group, Seen)]
         described = describe(seen, self._logs_of_brokers()) if seen else ()
         described, unseen = with_coordinator(
             self._ask, described, {one.nodes.group_id: one.nodes for one in seen}
         )
         errors = tuple(
-            item_error(group_id, error) for group_id, error in found.items() if isinstance(error, KgroupError)
+            item_error(group_id, error)
+            for group_id, error in groups.items()
+            if isinstance(error, KgroupError)
         )
         return Description(described, (*errors, *unseen, *self._broker_errors))
 
@@ -101,15 +103,15 @@ class Groups:
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
 
-        found = self._read(group_ids, all_topics=True)
+        groups = self._read(group_ids, all_topics=True)
         quiet = [
             seen
-            for seen in found.values()
+            for seen in groups.values()
             if isinstance(seen, Seen) and (refusal_of(seen) is None or may_be_left_over(seen))
         ]
         stored = offsets(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
         now = {}
-        for group_id, seen in found.items():
+        for group_id, seen in groups.items():
             if isinstance(seen, KgroupError):
                 absent = is_absent(seen)
                 error = None if absent else seen
@@ -158,8 +160,8 @@ class Groups:
         return tree.cluster_id(self._ask)
 
     def _read(self, group_ids: Iterable[str], *, all_topics: bool = False) -> Answers:
-        found = tree.groups(self._ask, group_ids)
-        known = [group for group in found.values() if isinstance(group, GroupNodes)]
+        nodes = tree.groups(self._ask, group_ids)
+        known = [group for group in nodes.values() if isinstance(group, GroupNodes)]
         ask(self._ask, self._registered, known)
         for group in known:
             group.errors += _unreadable_patterns(group)
@@ -172,7 +174,7 @@ class Groups:
         there = tree.existing(topics)
         return {
             name: Seen(group, topics, there) if isinstance(group, GroupNodes) else group
-            for name, group in found.items()
+            for name, group in nodes.items()
         }
 
     def _logs_of_brokers(self) -> Logs:

@@ -101,13 +101,13 @@ class GroupNodes:
 
 def group_ids(ask: Ask) -> tuple[str, ...]:
     """Return all groups of the tree, by id; ConfigError for a tree without Kafka."""
-    (found,) = ask(Children(path_of(CONSUMERS)))
-    if not isinstance(found, tuple):
-        _refuse_if_hidden(found, path_of(CONSUMERS))
+    (children,) = ask(Children(path_of(CONSUMERS)))
+    if not isinstance(children, tuple):
+        _refuse_if_hidden(children, path_of(CONSUMERS))
         refuse_if_no_kafka(ask)
         return ()
-    names = tuple(name for name in found if name != ELECTED)
-    return found if len(names) < len(found) and not _is_elected(ask) else names
+    names = tuple(name for name in children if name != ELECTED)
+    return children if len(names) < len(children) and not _is_elected(ask) else names
 
 
 def refuse_if_no_kafka(ask: Ask) -> None:
@@ -125,49 +125,49 @@ def refuse_if_no_kafka(ask: Ask) -> None:
     )
 
 
-def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupError]:
+def groups(ask: Ask, requested: Iterable[str]) -> dict[str, GroupNodes | KgroupError]:
     """Return each group as its nodes have it, or the error for it."""
-    names = list(dict.fromkeys(wanted))
+    names = list(dict.fromkeys(requested))
     named = [name for name in names if is_name(name) and not (name == ELECTED and _is_elected(ask))]
     there = dict(zip(named, ask(*(Exists(path_of(CONSUMERS, name)) for name in named)), strict=True))
-    found: dict[str, GroupNodes | KgroupError] = {}
+    by_id: dict[str, GroupNodes | KgroupError] = {}
     for name in names:
         answer = there.get(name, Failure.NO_NODE)
-        found[name] = GroupNodes(name) if isinstance(answer, Stat) else _not_found(name)
+        by_id[name] = GroupNodes(name) if isinstance(answer, Stat) else _not_found(name)
     if names and not any(isinstance(answer, Stat) for answer in there.values()):
         refuse_if_no_kafka(ask)
-    known = [group for group in found.values() if isinstance(group, GroupNodes)]
+    known = [group for group in by_id.values() if isinstance(group, GroupNodes)]
     _read_ids(ask, known)
     for part, take in ((OWNERS, _take_owner), (OFFSETS, _take_offset)):
         _read_partitions(ask, known, part, take)
     bare = [group.group_id for group in known if not (group.registered or group.topics)]
     still = ask(*(Exists(path_of(CONSUMERS, name)) for name in bare))
     gone = [name for name, answer in zip(bare, still, strict=True) if answer is Failure.NO_NODE]
-    return found | {name: _not_found(name) for name in gone}
+    return by_id | {name: _not_found(name) for name in gone}
 
 
-def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
+def topics(ask: Ask, requested: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
     """Return the partitions of topics, or the error for each; all topics for None."""
-    if wanted is None:
+    if requested is None:
         (names,) = ask(Children(path_of(BROKERS, "topics")))
         if not isinstance(names, tuple):
             _refuse_if_hidden(names, path_of(BROKERS, "topics"))
             names = ()
     else:
-        names = tuple(dict.fromkeys(wanted))
+        names = tuple(dict.fromkeys(requested))
     asked = [name for name in names if is_name(name)]
     answers = dict(zip(asked, ask(*(Get(path_of(BROKERS, "topics", n)) for n in asked)), strict=True))
-    found: dict[str, tuple[int, ...] | KgroupError] = {}
+    by_name: dict[str, tuple[int, ...] | KgroupError] = {}
     for name in names:
         answer = answers.get(name, Failure.NO_NODE)
         if answer is Failure.NO_NODE:
-            if wanted is not None:
-                found[name] = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
+            if requested is not None:
+                by_name[name] = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name}")
         elif isinstance(answer, Node):
-            found[name] = _decoded(partitions_of_topic, answer.data)
+            by_name[name] = _decoded(partitions_of_topic, answer.data)
         else:
-            found[name] = _hidden(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name}")
-    return found
+            by_name[name] = _hidden(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {name}")
+    return by_name
 
 
 def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
@@ -177,13 +177,13 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
     if not isinstance(numbers, tuple):
         _refuse_if_hidden(numbers, where)
         return (), ()
-    found: list[Broker] = []
+    live: list[Broker] = []
     errors: list[ItemError] = []
     for number, node in zip(numbers, ask(*(Get(f"{where}/{n}") for n in numbers)), strict=True):
         if isinstance(node, Node):
             broker = _decoded(partial(broker_of, number), node.data)
             if isinstance(broker, Broker):
-                found.append(broker)
+                live.append(broker)
                 continue
             errors.append(
                 ItemError(f"broker {number}", code_name(broker), f"broker {number}: {broker.message}")
@@ -191,7 +191,7 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
         elif node is Failure.NO_AUTH:
             hidden = _hidden(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"broker {number}")
             errors.append(ItemError(f"broker {number}", hidden.name, hidden.message, hidden.hint))
-    return tuple(found), tuple(errors)
+    return tuple(live), tuple(errors)
 
 
 def elected(ask: Ask) -> Elected | None:
@@ -327,6 +327,6 @@ def _take_offset(group: GroupNodes, partition: TopicPartition, node: Node) -> No
         group.offsets[partition] = Stored(offset, node.stat.modified_ms)
 
 
-def existing(found: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
+def existing(answers: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
     """Return the topics whose partitions are known."""
-    return {name: numbers for name, numbers in found.items() if isinstance(numbers, tuple)}
+    return {name: numbers for name, numbers in answers.items() if isinstance(numbers, tuple)}

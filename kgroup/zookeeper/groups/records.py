@@ -74,20 +74,20 @@ def broker_of(number: str, data: bytes) -> Broker:
     """Return what a node below `/brokers/ids` holds, in its versions 1 to 5."""
     document = _object(data)
     protocols, endpoints = document.get("listener_security_protocol_map"), document.get("endpoints")
-    found: dict[str, tuple[str, int]] = {}
+    addresses: dict[str, tuple[str, int]] = {}
     for endpoint in endpoints if isinstance(endpoints, list) else ():
         if match := _ADDRESS.fullmatch(str(endpoint)):
             name = match["protocol"]
             if isinstance(protocols, dict):
                 name = str(protocols.get(name, name))
-            found.setdefault(name, (match["host"].strip("[]"), int(match["port"])))
+            addresses.setdefault(name, (match["host"].strip("[]"), int(match["port"])))
     host, port = document.get("host"), document.get("port")
-    if not found and isinstance(host, str) and isinstance(port, int) and 0 < port < 1 << 16:
-        found["PLAINTEXT"] = (host, port)
+    if not addresses and isinstance(host, str) and isinstance(port, int) and 0 < port < 1 << 16:
+        addresses["PLAINTEXT"] = (host, port)
     broker_id = number_in(number.encode(), _INT)
-    if broker_id is None or not found:
+    if broker_id is None or not addresses:
         raise DecodeError(f"not a broker's registration: {_quoted(data)}")
-    return Broker(broker_id, found)
+    return Broker(broker_id, addresses)
 
 
 def partitions_of_topic(data: bytes) -> tuple[int, ...]:
@@ -101,10 +101,10 @@ def partitions_of_topic(data: bytes) -> tuple[int, ...]:
 def cluster_id_of(data: bytes) -> str | None:
     """Return the id in `/cluster/id`; None if there is none."""
     try:
-        found = _object(data).get("id")
+        cluster_id = _object(data).get("id")
     except DecodeError:
         return None
-    return found if isinstance(found, str) else None
+    return cluster_id if isinstance(cluster_id, str) else None
 
 
 def offset_of(data: bytes) -> int:

@@ -115,12 +115,12 @@ class SessionLink:
 
     def _read(self, zk: Zk) -> None:
         """Send reads one after another; the answer is complete when each has its own."""
-        found: dict[int, Result] = {}
+        results: dict[int, Result] = {}
 
         def answered(number: int, result: Result) -> None:
-            found[number] = result
-            if len(found) == len(zk.ops):
-                self._on_event(ZkDone(zk.call, tuple(found[n] for n in range(len(zk.ops)))))
+            results[number] = result
+            if len(results) == len(zk.ops):
+                self._on_event(ZkDone(zk.call, tuple(results[n] for n in range(len(zk.ops)))))
                 for op in zk.ops if zk.watch else ():
                     self._reading[op.path] -= 1
                     if not self._reading[op.path]:

@@ -111,7 +111,7 @@ class Registrar:
             return
         paths_of = {number: paths.broker(str(number)) for number in missing}
 
-        def found(results: Sequence[Result]) -> None:
+        def nodes_read(results: Sequence[Result]) -> None:
             for number, node in zip(missing, results, strict=True):
                 path = paths_of[number]
                 if isinstance(node, Node) and node.stat.owner == self._session:
@@ -125,7 +125,7 @@ class Registrar:
                     self._ask((create,), partial(self._made_broker, path))
             self._read_topics(version)
 
-        self._ask([Get(path) for path in paths_of.values()], found)
+        self._ask([Get(path) for path in paths_of.values()], nodes_read)
 
     def _made_broker(self, path: str, results: Sequence[Result]) -> None:
         self._done(path, results[0])
@@ -152,7 +152,7 @@ class Registrar:
             self._topics_done(version, True)
             return
 
-        def found(results: Sequence[Result]) -> None:
+        def topics_read(results: Sequence[Result]) -> None:
             if any(isinstance(node, Failure) and node in _LOST for node in results):
                 self._topics_done(version, False)
                 return
@@ -163,7 +163,7 @@ class Registrar:
                     writes[name] = write
             self._write_topics(version, writes)
 
-        self._ask([Get(paths.topic(name)) for name in names], found)
+        self._ask([Get(paths.topic(name)) for name in names], topics_read)
 
     def _write_for(self, name: str, partitions: int | None, node: Result) -> Write | None:
         """Return the write that corrects a topic's node; None if none is needed or allowed."""

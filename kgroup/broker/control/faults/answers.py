@@ -57,7 +57,7 @@ def _answer(
         return _finished(handle, call, lambda answer: _offsets(answer, body, codes))
 
     def failed(code: ErrorCode) -> Entry:
-        return refusal_of_entries(only(array, body, [at for at, each in codes.items() if each is code]), code)
+        return refusal_of_entries(only(array, body, [at for at, own in codes.items() if own is code]), code)
 
     def finish(answer: Entry) -> Message:
         for code in dict.fromkeys(codes.values()):
@@ -90,16 +90,16 @@ def _finished(
 def _offsets(answer: Entry, body: Entry, codes: Mapping[At, ErrorCode]) -> Message:
     """Answer OffsetFetch: the error stands on a group, or on partitions of it, and nothing is done for it."""
     groups = []
-    for place, asked in enumerate(body.groups):
-        found = next(each for each in answer.groups if each.group_id == asked.group_id)
-        if (place,) in codes:
-            groups.append(replace(found, topics=(), error_code=codes[place,]))
+    for index, asked in enumerate(body.groups):
+        answered = next(group for group in answer.groups if group.group_id == asked.group_id)
+        if (index,) in codes:
+            groups.append(replace(answered, topics=(), error_code=codes[index,]))
             continue
         named = {
-            (topic.topic_id, topic.name, number): codes[place, first, second]
+            (topic.topic_id, topic.name, number): codes[index, first, second]
             for first, topic in enumerate(asked.topics or ())
             for second, number in enumerate(topic.partition_indexes)
-            if (place, first, second) in codes
+            if (index, first, second) in codes
         }
         topics = tuple(
             replace(
@@ -111,8 +111,8 @@ def _offsets(answer: Entry, body: Entry, codes: Mapping[At, ErrorCode]) -> Messa
                     for p in topic.partitions
                 ),
             )
-            for topic in found.topics
+            for topic in answered.topics
         )
-        groups.append(replace(found, topics=topics))
+        groups.append(replace(answered, topics=topics))
     made: Message = replace(answer, groups=tuple(groups))
     return made

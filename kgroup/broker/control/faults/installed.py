@@ -73,7 +73,7 @@ class FaultSet:
     @property
     def hits(self) -> list[Hit]:
         """What the rules did, in the order of time."""
-        return sorted((hit for each in self.rules for hit in each.hits), key=lambda hit: hit.at_ms)
+        return sorted((hit for installed in self.rules for hit in installed.hits), key=lambda hit: hit.at_ms)
 
     @property
     def left(self) -> int:
@@ -83,7 +83,7 @@ class FaultSet:
     def shown(self) -> dict[str, object]:
         """Return the set as JSON, by kfake's names; `fired` is what happened, and when."""
         hits = self.hits
-        rules = [each.rule.shown() for each in self.rules]
+        rules = [installed.rule.shown() for installed in self.rules]
         fired = [hit._asdict() for hit in hits]
         return {"id": self.id, "rules": rules, "hits": len(hits), "left": self.left, "fired": fired}
 
@@ -129,22 +129,22 @@ class Faults:
         if not made:
             raise ConfigError("no rules given", "give at least one, as error='NOT_COORDINATOR'")
         self._last += 1
-        found = self.sets[self._last] = FaultSet(self._last, tuple(made), must_fire)
-        for each in made:
-            if each.rule.append_fails:
-                self._fail_appends(each)
+        added = self.sets[self._last] = FaultSet(self._last, tuple(made), must_fire)
+        for installed in made:
+            if installed.rule.append_fails:
+                self._fail_appends(installed)
             else:
-                self.active.append(each)
-        return found
+                self.active.append(installed)
+        return added
 
     def remove(self, number: int) -> bool:
         """Remove a set; return whether there was one."""
-        found = self.sets.pop(number, None)
-        if found is None:
+        removed = self.sets.pop(number, None)
+        if removed is None:
             return False
-        for each in found.rules:
-            each.left = 0
-        self.active = [each for each in self.active if each.left]
+        for installed in removed.rules:
+            installed.left = 0
+        self.active = [installed for installed in self.active if installed.left]
         return True
 
     def judge(self, call: AnyCall, sites: Callable[[AnyCall], list[Site]]) -> Verdict | None:
@@ -153,34 +153,34 @@ class Faults:
         As in kfake, the first rule that matches an entry acts on it, and a request costs a rule one of its
         budget, however many entries match.
         """
-        taken = [each for each in self.active if each.takes(call)]
+        taken = [installed for installed in self.active if installed.takes(call)]
         if not taken and not self.loading:
             return None
-        found = sites(call)
-        verdict = Verdict(found)
+        request_sites = sites(call)
+        verdict = Verdict(request_sites)
         hit = Hit(
             self._cluster.clock.now_ms(),
             registry.name_of(call.body.API),
             call.version,
             call.client_id,
             call.node,
-            next((site.group for site in found if site.group is not None), None),
-            tuple(dict.fromkeys(site.topic for site in found if site.topic is not None)),
+            next((site.group for site in request_sites if site.group is not None), None),
+            tuple(dict.fromkeys(site.topic for site in request_sites if site.topic is not None)),
         )
         charged: set[int] = set()
-        first = next(iter(found), Site())
+        first = next(iter(request_sites), Site())
         whole = Site(group=first.group, txn_id=first.txn_id)
-        for each in taken:
-            rule, code = each.rule, each.rule.code
+        for installed in taken:
+            rule, code = installed.rule, installed.rule.code
             # The answer's own code fails if a rule is about that, or if nothing else can be selected.
             about = rule.top_level or ANATOMY[call.body.API].top_level
             if code is not None and about and rule.matches(whole) and carries_code(call, code):
-                each.spend(hit)
-                charged.add(id(each))
+                installed.spend(hit)
+                charged.add(id(installed))
                 verdict.top_level, verdict.delay_s = code, rule.delay_s
                 break
         if verdict.top_level is None:
-            for site in found:
+            for site in request_sites:
                 loads = False
                 if self.loading and site.group is not None and call.body.API != ApiKey.FIND_COORDINATOR:
                     partition = offsets_partition_of(site.group, len(self._cluster.shards))
@@ -188,24 +188,24 @@ class Faults:
                     loads = leads and partition in self.loading
                 if loads:
                     verdict.codes[site.at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-                able = [each for each in taken if each.rule.observe] if loads else taken
+                able = [installed for installed in taken if installed.rule.observe] if loads else taken
                 self._judge_site(site, able, verdict, hit, charged)
         if charged:
-            self.active = [each for each in self.active if each.left]
+            self.active = [installed for installed in self.active if installed.left]
         return verdict if charged or verdict.codes else None
 
     def _judge_site(
         self, site: Site, taken: Iterable[Installed], verdict: Verdict, hit: Hit, charged: set[int]
     ) -> None:
-        for each in taken:
-            rule = each.rule
+        for installed in taken:
+            rule = installed.rule
             if rule.top_level or not rule.matches(site):
                 continue
-            if id(each) not in charged:
-                if not each.left:
+            if id(installed) not in charged:
+                if not installed.left:
                     continue
-                each.spend(hit)
-                charged.add(id(each))
+                installed.spend(hit)
+                charged.add(id(installed))
             if rule.observe:
                 continue
             verdict.delay_s = max(verdict.delay_s, rule.delay_s)
@@ -215,25 +215,25 @@ class Faults:
             verdict.drop |= rule.drop
             if rule.cut_after is not None:
                 verdict.cut_after = rule.cut_after
-            verdict.stale = each.stale or verdict.stale
+            verdict.stale = installed.stale or verdict.stale
             return
 
-    def _fail_appends(self, each: Installed) -> None:
-        for topic, number in self._logs_of(each.rule):
+    def _fail_appends(self, installed: Installed) -> None:
+        for topic, number in self._logs_of(installed.rule):
             hit = partial(
                 Hit,
                 request="append",
                 version=None,
                 client_id=None,
                 node=self._cluster.leader_of(topic, number),
-                group=each.rule.group or None,
+                group=installed.rule.group or None,
                 topics=(topic,),
             )
 
             def fails(hit: partial[Hit] = hit) -> bool:
-                if not each.left:
+                if not installed.left:
                     return False
-                each.spend(hit(self._cluster.clock.now_ms()))
+                installed.spend(hit(self._cluster.clock.now_ms()))
                 return True
 
             self._cluster.wrap_log(topic, number, partial(FailingLog, fails=fails))

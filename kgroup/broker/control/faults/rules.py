@@ -112,15 +112,15 @@ class Rule:
 
     def shown(self) -> dict[str, object]:
         """Return what is set, as JSON has it, with the defaults that act."""
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         default = {each.name: each.default for each in fields(self)}
-        kept = {name: value for name, value in found.items() if value != default[name]}
+        kept = {name: value for name, value in values.items() if value != default[name]}
         return {**kept, "count": self.count}
 
     @property
     def _acts(self) -> list[str]:
-        found = {name: getattr(self, name) for name in _ACTS}
-        return [name for name, given in found.items() if given or (name == "cut_after" and given is not None)]
+        acts = {name: getattr(self, name) for name in _ACTS}
+        return [name for name, given in acts.items() if given or (name == "cut_after" and given is not None)]
 
     def _check(self) -> None:
         if len(self._acts) > 1:
@@ -167,16 +167,16 @@ class Rule:
 
 def key_of(text: str) -> int:
     """Return the number of the request that a name, in any case, or a number stands for; ConfigError."""
-    found = _KEYS.get(text.lower())
-    if found is None and text.lstrip("-").isdigit() and int(text) in _KEYS.values():
+    key = _KEYS.get(text.lower())
+    if key is None and text.lstrip("-").isdigit() and int(text) in _KEYS.values():
         return int(text)
-    if found is None:
+    if key is None:
         near = get_close_matches(text.lower(), _KEYS, 3)
         names = ", ".join(registry.name_of(_KEYS[each]) for each in near)
         raise ConfigError(
             f"{text!r} is not a Kafka request", f"did you mean {names}?" if names else "as 'Produce'"
         )
-    return found
+    return key
 
 
 def error_of(text: str) -> ErrorCode:
@@ -258,18 +258,18 @@ def _bytes(name: str, value: object) -> int | None:
 
 
 def _keys(name: str, value: object) -> tuple[str, ...]:
-    found = tuple(_text(name, each) for each in _list(name, value))
-    for each in found:
+    keys = tuple(_text(name, each) for each in _list(name, value))
+    for each in keys:
         key_of(each)
-    return found
+    return keys
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:
-    found = tuple(_number(name, each) for each in _list(name, value))
-    for each in found:
+    numbers = tuple(_number(name, each) for each in _list(name, value))
+    for each in numbers:
         if each < 0:
             raise ConfigError(f"{name} has {each}", "leave it out for all")
-    return found
+    return numbers
 
 
 def _list(name: str, value: object) -> Collection[object]:

@@ -66,12 +66,12 @@ _WHOLE_FIELDS = {
 def selectors_of(key: int) -> frozenset[str]:
     """Return the selectors that requests of an API carry."""
     row, request = ANATOMY[key], registry.request_class(key)
-    found = {selector for field, selector in _WHOLE_FIELDS.items() if has_field(request, field)}
+    selectors = {selector for field, selector in _WHOLE_FIELDS.items() if has_field(request, field)}
     for array in () if row.fails_whole else (row.entries, row.older):
         while array is not None:
-            found |= {*_SELECTS[array.kind]} if array.kind else set()
+            selectors |= {*_SELECTS[array.kind]} if array.kind else set()
             array = array.inner
-    return frozenset(found | ({"txn_id"} if key == ApiKey.FIND_COORDINATOR else set()))
+    return frozenset(selectors | ({"txn_id"} if key == ApiKey.FIND_COORDINATOR else set()))
 
 
 def entries_at(key: int, version: int) -> Array | None:
@@ -83,12 +83,12 @@ def entries_at(key: int, version: int) -> Array | None:
 
 def sites_in(array: Array, owner: Entry, name_of: NameOf, above: Site) -> Iterator[Site]:
     """Yield the entries of an array of `owner`, which is at `above`, in their order."""
-    for place, entry in enumerate(getattr(owner, array.asked) or ()):
-        found = above._replace(at=(*above.at, place), **_names(array, entry, name_of))
+    for index, entry in enumerate(getattr(owner, array.asked) or ()):
+        site = above._replace(at=(*above.at, index), **_names(array, entry, name_of))
         if array.inner is None:
-            yield found
+            yield site
         else:
-            yield from sites_in(array.inner, entry, name_of, found)
+            yield from sites_in(array.inner, entry, name_of, site)
 
 
 def _names(array: Array, entry: Entry, name_of: NameOf) -> dict[str, Any]:
@@ -103,16 +103,16 @@ def _names(array: Array, entry: Entry, name_of: NameOf) -> dict[str, Any]:
 
 def only(array: Array, owner: Entry, kept: Collection[At], above: At = WHOLE) -> Entry:
     """Return `owner`, the request or an entry of it, with these entries alone."""
-    found = []
-    for place, entry in enumerate(getattr(owner, array.asked) or ()):
-        at = (*above, place)
+    entries = []
+    for index, entry in enumerate(getattr(owner, array.asked) or ()):
+        at = (*above, index)
         if array.inner is not None:
             part = only(array.inner, entry, kept, at)
             if getattr(part, array.inner.asked):
-                found.append(part)
+                entries.append(part)
         elif at in kept:
-            found.append(entry)
-    return replace(owner, **{array.asked: tuple(found)})
+            entries.append(entry)
+    return replace(owner, **{array.asked: tuple(entries)})
 
 
 def merged(array: Array, answer: Entry, failed: Entry) -> Entry:
@@ -120,14 +120,14 @@ def merged(array: Array, answer: Entry, failed: Entry) -> Entry:
     own, more = getattr(answer, array.answered), getattr(failed, array.answered)
     if array.inner is None:
         names = {array.named(entry) for entry in more}
-        found = (*(entry for entry in own if array.named(entry) not in names), *more)
+        entries = (*(entry for entry in own if array.named(entry) not in names), *more)
     else:
         known = {array.named(entry): entry for entry in own}
         for entry in more:
             name = array.named(entry)
             known[name] = merged(array.inner, known.get(name, entry), entry)
-        found = tuple(known.values())
-    return replace(answer, **{array.answered: found})
+        entries = tuple(known.values())
+    return replace(answer, **{array.answered: entries})
 
 
 def sites_of(body: Entry, version: int, name_of: NameOf) -> list[Site]:
@@ -137,14 +137,14 @@ def sites_of(body: Entry, version: int, name_of: NameOf) -> list[Site]:
         keys = (body.key,) if one else body.coordinator_keys
         kind = {GROUP_KEY: "group", TRANSACTION: "txn_id"}.get(body.key_type)
         return [Site(WHOLE if one else (n,), **({kind: key} if kind else {})) for n, key in enumerate(keys)]
-    named = {kind: found for field, kind in _WHOLE_FIELDS.items() if (found := getattr(body, field, None))}
+    named = {kind: value for field, kind in _WHOLE_FIELDS.items() if (value := getattr(body, field, None))}
     whole = Site(**named)
     array = entries_at(body.API, version)
     if array is None:
         return [whole]
-    found = []
+    sites = []
     for site in sites_in(array, body, name_of, whole):
-        found.append(site)
+        sites.append(site)
         if body.API == ApiKey.OFFSET_FETCH and version >= ANATOMY[body.API].since:
-            found += sites_in(TOPICS_OF_GROUP, body.groups[site.at[0]], name_of, site)
-    return found or [whole]
+            sites += sites_in(TOPICS_OF_GROUP, body.groups[site.at[0]], name_of, site)
+    return sites or [whole]

@@ -45,7 +45,7 @@ class Snapshot(NamedTuple):
                         MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
                     )
                     continue
-                now = {each.partition_index: each for each in topic.partitions}
+                now = {partition.partition_index: partition for partition in topic.partitions}
                 parts = tuple(
                     replace(
                         now[number],
@@ -65,8 +65,11 @@ class Snapshot(NamedTuple):
             return answer
         if not answer.coordinators:
             return replace(answer, **self._coordinator(call.body.key, endpoints))
-        found = (replace(each, **self._coordinator(each.key, endpoints)) for each in answer.coordinators)
-        return replace(answer, coordinators=tuple(found))
+        coordinators = (
+            replace(coordinator, **self._coordinator(coordinator.key, endpoints))
+            for coordinator in answer.coordinators
+        )
+        return replace(answer, coordinators=tuple(coordinators))
 
     def _coordinator(self, group_id: str, endpoints: Mapping[int, tuple[str, int]]) -> dict[str, Entry]:
         lay = self.placements[OFFSETS_TOPIC]

@@ -24,8 +24,8 @@ ERRORS = {
 def document() -> dict[str, Entry]:
     """Return the document, as JSON has it."""
     paths: dict[str, dict[str, Entry]] = {}
-    for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     error = {
         "type": "object",
         "required": ["error"],
@@ -39,7 +39,7 @@ def document() -> dict[str, Entry]:
         "tuple[str, ...]": {"type": "array", "items": {"type": TEXT}},
         "tuple[int, ...]": {"type": "array", "items": {"type": NUMBER}},
     }
-    properties = {each.name: types[str(each.type)] for each in fields(Rule)}
+    properties = {field.name: types[str(field.type)] for field in fields(Rule)}
     rule = {"type": "object", "additionalProperties": False, "properties": properties}
     return {
         "openapi": "3.1.0",
@@ -57,32 +57,32 @@ def document() -> dict[str, Entry]:
     }
 
 
-def _operation(each: Operation) -> dict[str, Entry]:
-    in_path = each.in_path
-    body = {name: field for name, field in each.fields.items() if name not in in_path}
-    found: dict[str, Entry] = {
-        "operationId": re.sub(r"\W+", "_", f"{each.method.lower()}{each.path}").strip("_"),
-        "summary": each.says,
+def _operation(operation: Operation) -> dict[str, Entry]:
+    in_path = operation.in_path
+    body = {name: field for name, field in operation.fields.items() if name not in in_path}
+    described: dict[str, Entry] = {
+        "operationId": re.sub(r"\W+", "_", f"{operation.method.lower()}{operation.path}").strip("_"),
+        "summary": operation.says,
         "responses": {
             "200": _content(
                 "Done.",
                 {
                     "type": "object",
-                    "required": [*each.returns],
-                    "properties": {name: _type(kind) for name, kind in each.returns.items()},
+                    "required": [*operation.returns],
+                    "properties": {name: _type(kind) for name, kind in operation.returns.items()},
                 },
             ),
             **{code: _content(says, {"$ref": "#/components/schemas/Error"}) for code, says in ERRORS.items()},
         },
     }
     if in_path:
-        found["parameters"] = [
+        described["parameters"] = [
             {
                 "name": name,
                 "in": "path",
                 "required": True,
-                "description": each.fields[name].says,
-                "schema": {"type": each.fields[name].kind},
+                "description": operation.fields[name].says,
+                "schema": {"type": operation.fields[name].kind},
             }
             for name in in_path
         ]
@@ -93,11 +93,11 @@ def _operation(each: Operation) -> dict[str, Entry]:
             properties[name] = schema if field.default is None else schema | {"default": field.default}
         shape = {"type": "object", "additionalProperties": False, "properties": properties}
         needed = [name for name, field in body.items() if field.needed]
-        found["requestBody"] = {
+        described["requestBody"] = {
             "required": bool(needed),
             "content": {"application/json": {"schema": shape | ({"required": needed} if needed else {})}},
         }
-    return found
+    return described
 
 
 def _content(says: str, schema: dict[str, Entry]) -> dict[str, Entry]:
