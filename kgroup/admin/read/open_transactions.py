@@ -74,12 +74,12 @@ class OpenTransaction:
 
 
 def open_transactions(
-    cluster: ClusterView, partitions: Iterable[TopicPartition]
+    cluster: ClusterView, partitions: Iterable[TopicPartition], producer_ids: Iterable[int] = ()
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...]]:
     """Return the transactions that wrote to each of these partitions and have not ended.
 
-    Only those this principal may see; raise KgroupError when the brokers do not report them (before Kafka
-    3.0), or when none is known of a partition and a coordinator is down.
+    Of some producers, or of all; only those this principal may see. Raise KgroupError when the brokers do not
+    report them (before Kafka 3.0), or when none is known of a partition and a coordinator is down.
     """
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,
@@ -90,7 +90,7 @@ def open_transactions(
     wanted = set(partitions)
     found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
     for broker in cluster.brokers():
-        request = ListTransactionsRequest(state_filters=ONGOING)
+        request = ListTransactionsRequest(state_filters=ONGOING, producer_id_filters=tuple(producer_ids))
         listed = cluster.ask(broker.id, request, ListTransactionsResponse)
         check(listed.error_code, f"listing the transactions of broker {broker.id}")
         ids = tuple(state.transactional_id for state in listed.transaction_states)

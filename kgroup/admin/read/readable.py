@@ -177,8 +177,10 @@ class Logs:
         old = {partition: end for partition, end in ends.items() if views[partition].waited(end) != 0}
         if clock is None or not old:
             return
+        open_ = {partition: producers.get(partition, ()) for partition in old}
+        ids = {each.producer_id for those in open_.values() for each in those}
         try:
-            known = open_transactions(self.cluster, old)
+            known = open_transactions(self.cluster, old, ids if all(open_.values()) else ())
         except KgroupError as error:
             if code_name(error) != ErrorCode.UNSUPPORTED_VERSION.name:
                 for partition in old:
@@ -186,8 +188,8 @@ class Logs:
                     views[partition].opened = Unseen("transactions", code_name(error), what)
             return  # by the times of their records, before Kafka 3.0
         for partition, end in old.items():
-            ids = {each.producer_id for each in producers.get(partition, ()) if each.start_offset == end}
-            begun = [each.start_ms for each in known[partition] if not ids or each.producer_id in ids]
+            holders = {each.producer_id for each in open_[partition] if each.start_offset == end}
+            begun = [each.start_ms for each in known[partition] if not holders or each.producer_id in holders]
             if begun and min(begun) >= 0:
                 views[partition].open_since(min(begun), clock)
 
