@@ -54,7 +54,7 @@ STAMPS_MS = {
     "right": 0,
     "late": -600_000,
     "backfill": -30 * 24 * HOUR_MS,
-    "ahead": 600_000,
+    "ahead": 420_000,
 }
 STAGGER_MS = 700
 """A reader commits one of its partitions after the other."""

@@ -60,11 +60,11 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     courses = [Course(each) for each in judged]
     wanted = {at for course in courses for at in course.records}
     times = times_at(cluster, wanted) if wanted else {}
-    aged = set[TopicPartition]().union(*(course.aged for course in courses))
+    aged = set[TopicPartition]().union(*(course.timed for course in courses))
     clocks = clocks_of(cluster, judged[0].now_ms, aged) if aged else None
     for each, course in zip(judged, courses, strict=True):
         if clocks is not None and course.aged:
-            each.clock = clocks(course.aged)
+            each.clock = clocks(course.timed)
         course.times = times
         readings = [course, *course.stamped_late()]
         _set(
@@ -170,6 +170,8 @@ class Course:
         self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
         self.aged = {*self.undecided, *self.begun}
         """The partitions of which records are aged."""
+        self.timed = {*self.aged, *(at[0] for at in (*self._samples, *self._of_topics) if self.aged)}
+        """Those, and what others are compared with."""
         self.times: Times = {}
         self.late_ms: Mapping[str, int] = {}
         """By topic, how late its records count as stamped."""
@@ -177,11 +179,16 @@ class Course:
     def stamped_late(self) -> Iterator[Course]:
         """Yield the same course by records that were stamped late, if they may be; all are read late else.
 
-        A record came before it was committed: so late at most are the times of a topic's records, and less
-        by what the reader itself takes.
+        A record came before it was committed, and before now: so late at most are the times of a topic's
+        records, and less by what the reader itself takes.
         """
-        delays = grouped(self._topic_delays)
-        least = {topic: ms for topic, those in delays.items() if (ms := min(those)) > LATE_MS}
+        clock = self.facts.clock or Clock(self.facts.now_ms)
+        ages = ((at.topic, clock.most_ms - ms) for at, ms in clock.stamps.items())
+        delays = grouped((*self._topic_delays, *ages))
+        read = {topic for topic, _ in self._topic_delays}
+        least = {
+            topic: ms for topic, those in delays.items() if topic in read and (ms := min(those)) > LATE_MS
+        }
         for reads_ms in (0, SUSPECT_MS) if least else ():
             late = {topic: ms - reads_ms for topic, ms in least.items()}
             other = Course(self.facts)

@@ -6,7 +6,7 @@ tells as that of the leader of its quorum (KIP-836; a cluster of ZooKeeper's has
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -39,8 +39,8 @@ class Clock:
     newest_ms: int | None = None
     ahead: frozenset[TopicPartition] = frozenset()
     off_ms: int | None = None
-    future: frozenset[TopicPartition] = frozenset()
-    """The partitions with a record stamped so far in the future that the times of others are not trusted."""
+    stamps: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The newest time that producers gave to a record of a partition, of those that were looked at."""
 
     @property
     def sure(self) -> bool:
@@ -53,6 +53,10 @@ class Clock:
         """Whether the brokers have written what is still to come by this machine's clock."""
         told = self.off_ms is not None
         return not told and self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
+
+    def is_future(self, place: TopicPartition) -> bool:
+        """Return whether a record of this partition is stamped so late that others' times are not trusted."""
+        return self.stamps.get(place, 0) > self.most_ms + FUTURE_MS
 
     def may_be_behind(self, place: TopicPartition) -> bool:
         """Return whether records of this partition may be older than this machine's time says."""
@@ -133,7 +137,7 @@ def clocks_of(
     """
     seen = _stamps(cluster, here_ms, also, known)
     if cluster.has_clock:
-        return lambda places: Clock(here_ms, future=seen.clock(places).future)
+        return lambda places: Clock(here_ms, stamps=seen.clock(places).stamps)
     told = cache(lambda: _told(cluster))
 
     def clock(places: Collection[TopicPartition]) -> Clock:
@@ -196,14 +200,12 @@ class _Stamps(NamedTuple):
 
     def clock(self, places: Collection[TopicPartition]) -> Clock:
         stamps = {place: self.others[place] for place in places if place in self.others}
-        most_ms = max([self.here_ms, *(self.coordinators or ())])
-        future = frozenset(place for place, ms in stamps.items() if ms > most_ms + FUTURE_MS)
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
             ahead = frozenset(p for p, ms in stamps.items() if ms > self.here_ms + BEHIND_MS)
-            return Clock(self.here_ms, ahead=ahead, future=future)
+            return Clock(self.here_ms, ahead=ahead, stamps=stamps)
         counted = (*self.coordinators, *(ms for ms in stamps.values() if ms <= self.here_ms))
-        return Clock(self.here_ms, max(counted, default=None), future=future)
+        return Clock(self.here_ms, max(counted, default=None), stamps=stamps)
 
 
 def _stamps(

@@ -197,12 +197,11 @@ class Logs:
         self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
     ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
         listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
-        future = self.clock.future if self.clock is not None else ()
         for partition, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
                 seen = Unseen(TIMES, code_name(at), f"{partition}: {at.message}")
-            elif partition in future or at.timestamp_ms > now_ms + FUTURE_MS:
+            elif (self.clock and self.clock.is_future(partition)) or at.timestamp_ms > now_ms + FUTURE_MS:
                 what = f"{partition}: a record is stamped in the future, so when others came is not known"
                 seen = Unseen(TIMES, FUTURE, what)
             else:
