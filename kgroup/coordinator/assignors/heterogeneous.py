@@ -104,8 +104,7 @@ class _Builder:
         lowest = sorted(chain.from_iterable(heap[:free] for heap in heaps))[:free]
         takers = self._takers(lowest, free)
         rest = iter(takers)
-        everything = free == len(owners)
-        owners[:] = takers if everything else [next(rest) if each == FREE else each for each in owners]
+        owners[:] = takers if free == len(owners) else [next(rest) if o == FREE else o for o in owners]
         for index in takers:
             self._loads[index] += 1
         self._touched.setdefault(topic_id, set()).update(takers)

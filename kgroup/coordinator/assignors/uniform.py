@@ -172,8 +172,7 @@ def _shares(partitions: tuple[int, ...], start: int, size: int, cut: Cut) -> Ite
     places = range(start, len(partitions) - size, size)
     if len(partitions) % size:
         return (partitions[at : at + size] for at in places)
-    # The next topic with as many partitions is probably cut alike. Tuples that topics share halve the objects
-    # of a new group, and the collector's work. An id is good as long as the list of free partitions lives.
+    # Topics of one size are cut alike: shared, a new group has half as many objects. `free` keeps ids valid.
     key = (id(partitions), start, size)
     if key not in cut:
         cut[key] = [partitions[at : at + size] for at in places]
