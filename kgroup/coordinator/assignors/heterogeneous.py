@@ -11,7 +11,10 @@ its subscribers.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import chain
 
 from kgroup.coordinator.assignors.interface import (
     NOTHING,
@@ -23,6 +26,8 @@ from kgroup.coordinator.assignors.interface import (
 
 MAX_PASSES = 16
 FREE = -1
+# Sorting a heap again costs its length; inserting costs little for each member whose load rose.
+FEW = 16
 
 
 def assign_heterogeneous(group: GroupSpec) -> dict[str, Assignment]:
@@ -56,6 +61,7 @@ class _Builder:
         self._owners = {topic_id: [FREE] * counts[topic_id] for topic_id in self._topics}
         self._touched: dict[bytes, set[int]] = {}
         self._heaps: list[list[int]] = []
+        self._highest = 0
 
     def _topic_order(self, topic_id: bytes, partitions: int) -> tuple[float, int, bytes]:
         subscribers = sum(len(self._class_members[number]) for number in self._topic_classes[topic_id])
@@ -64,10 +70,9 @@ class _Builder:
     def build(self) -> dict[str, Assignment]:
         self._keep_owned()
         self._heaps = [
-            [self._loads[index] * self._count + index for index in indices] for indices in self._class_members
+            sorted(self._loads[index] * self._count + index for index in indices)
+            for indices in self._class_members
         ]
-        for heap in self._heaps:
-            heapify(heap)
         for topic_id in self._topics:
             self._give_free(topic_id)
         self._balance()
@@ -86,24 +91,49 @@ class _Builder:
             self._loads[index] = load
 
     def _give_free(self, topic_id: bytes) -> None:
-        """Assign each free partition to the subscriber that is least loaded at that moment."""
+        """Assign each free partition to the subscriber that is least loaded at that moment.
+
+        Members with equal loads get one each, by number, and then meet those whose load was one higher: a
+        round at a time, not a partition. The heaps are sorted before and after.
+        """
         owners = self._owners[topic_id]
-        if FREE not in owners:
+        free = owners.count(FREE)
+        if not free:
             return
-        loads, count, heaps = self._loads, self._count, self._heaps
-        heads = [(heaps[number][0], number) for number in self._topic_classes[topic_id]]
-        heapify(heads)
-        touched = self._touched.setdefault(topic_id, set())
-        for partition, owner in enumerate(owners):
-            if owner == FREE:
-                key, number = heads[0]
-                index = key % count
-                heap = heaps[number]
-                heapreplace(heap, key + count)
-                heapreplace(heads, (heap[0], number))
-                owners[partition] = index
-                loads[index] += 1
-                touched.add(index)
+        heaps = [self._heaps[number] for number in self._topic_classes[topic_id]]
+        lowest = sorted(chain.from_iterable(heap[:free] for heap in heaps))[:free]
+        takers = self._takers(lowest, free)
+        rest = iter(takers)
+        owners[:] = takers if free == len(owners) else [next(rest) if o == FREE else o for o in owners]
+        for index in takers:
+            self._loads[index] += 1
+        self._touched.setdefault(topic_id, set()).update(takers)
+        for heap in heaps:
+            raised = bisect_right(heap, lowest[-1])
+            indices = [key % self._count for key in heap[:raised]]
+            keys = [self._loads[index] * self._count + index for index in indices]
+            if raised * FEW < len(heap):
+                del heap[:raised]
+                for key in keys:
+                    insort(heap, key)
+            else:
+                heap[:raised] = keys
+                heap.sort()
+
+    def _takers(self, lowest: list[int], wanted: int) -> list[int]:
+        """Return so many members, each as often as it gets a partition, in the order of the partitions."""
+        takers: list[int] = []
+        level: list[int] = []
+        start = 0
+        # The last is beyond every load that can be reached.
+        keys = [*lowest, lowest[-1] + (wanted + 1) * self._count]
+        while len(takers) < wanted:
+            load = keys[start] // self._count
+            end = bisect_left(keys, (load + 1) * self._count, start)
+            level = sorted(level + [key % self._count for key in keys[start:end]])
+            start = end
+            takers += level * min(keys[start] // self._count - load, wanted // len(level) + 1)
+        return takers[:wanted]
 
     def _balance(self) -> None:
         """Go through the topics until a whole round moves nothing.
@@ -116,6 +146,8 @@ class _Builder:
             for topic_id in self._topics
             if sum(len(self._class_members[number]) for number in self._topic_classes[topic_id]) > 1
         ]
+        # No load is above: most topics need no second look.
+        self._highest = max(self._loads)
         average, remainder = divmod(sum(self._loads), self._count)
         for limit in (average + 1, average) if remainder else (average,):
             for topic_id in shared:
@@ -132,7 +164,7 @@ class _Builder:
         owners, loads, count = self._owners[topic_id], self._loads, self._count
         takers = [(self._lowest_of_class(number), number) for number in self._topic_classes[topic_id]]
         limit = max(limit, min(takers)[0] // count + 1)
-        if max((loads[index] for index in set(owners)), default=0) <= limit:
+        if self._highest <= limit or max((loads[index] for index in set(owners)), default=0) <= limit:
             return 0
         heapify(takers)
         holdings = self._holdings(topic_id, limit + 1)
@@ -152,6 +184,7 @@ class _Builder:
                 heapreplace(givers, -(loads[giver] * count + giver))
             else:
                 heappop(givers)
+        self._highest = max(loads)
         return moved
 
     def _holdings(self, topic_id: bytes, load: int) -> dict[int, list[int]]:
@@ -200,24 +233,25 @@ class _Builder:
 
     def _targets(self) -> dict[str, Assignment]:
         """Return current targets where nothing changed; otherwise rebuild the topics that were touched."""
-        changed: list[dict[bytes, list[int]]] = [{} for _ in range(self._count)]
+        changed: list[dict[bytes, tuple[int, ...]]] = [{} for _ in range(self._count)]
+        # Topics share tuples: hundreds of thousands would cost the garbage collector more than these loops.
+        same: dict[tuple[int, ...], tuple[int, ...]] = {}
         for topic_id in sorted(self._touched):
-            for index in self._touched[topic_id]:
-                changed[index][topic_id] = []
+            held: defaultdict[int, list[int]] = defaultdict(list)
             for partition, index in enumerate(self._owners[topic_id]):
-                held = changed[index].get(topic_id)
-                if held is not None:
-                    held.append(partition)
+                held[index].append(partition)
+            for index in self._touched[topic_id]:
+                partitions = tuple(held[index])
+                changed[index][topic_id] = same.setdefault(partitions, partitions)
         return {member_id: self._target(index, changed[index]) for index, member_id in enumerate(self._ids)}
 
-    def _target(self, index: int, changed: dict[bytes, list[int]]) -> Assignment:
+    def _target(self, index: int, changed: dict[bytes, tuple[int, ...]]) -> Assignment:
         member = self._members[index]
         if not changed and member.topic_ids >= member.current.keys():
             return member.current
-        target = {topic_id: held for topic_id, held in member.current.items() if topic_id in member.topic_ids}
-        for topic_id, partitions in changed.items():
-            if partitions:
-                target[topic_id] = tuple(partitions)
-            else:
-                target.pop(topic_id, None)
+        target = {
+            topic_id: held
+            for topic_id, held in {**member.current, **changed}.items()
+            if held and topic_id in member.topic_ids
+        }
         return member.current if target == member.current else target or NOTHING

@@ -6,6 +6,11 @@ partition differs, since Kafka's choice follows the order of its hash maps.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
 from kgroup.coordinator.assignors.heterogeneous import assign_heterogeneous
 from kgroup.coordinator.assignors.interface import (
     NOTHING,
@@ -18,6 +23,8 @@ from kgroup.coordinator.assignors.interface import (
 Piece = tuple[bytes, tuple[int, ...]]
 """Partitions of one topic that have no owner."""
 NO_PIECE: Piece = (b"", ())
+Cut = dict[tuple[int, int, int], list[tuple[int, ...]]]
+"""Shares by the id of the partitions they were cut of, the place of the first and their size."""
 
 
 class UniformAssignor:
@@ -38,79 +45,81 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     """Trim every member to its quota, then assign what is free to those below theirs.
 
     The work grows with the number of (member, topic) pairs, not of partitions: tuples change owners whole
-    or in slices.
+    or in slices. Members are put in order only where a choice depends on it.
     """
-    order = sorted(group.members)
-    counts = {
-        topic_id: partitions_of(group, topic_id) for topic_id in sorted(group.members[order[0]].topic_ids)
-    }
-    owned: dict[bytes, list[tuple[int, ...]]] = {topic_id: [] for topic_id in counts}
-    targets = [group.members[member_id].current for member_id in order]
-    sizes = _survey(targets, owned)
-    free = _unowned(owned, counts)
-    quota, extra = divmod(sum(counts.values()), len(order))
-    larger = _larger_quotas(sizes, quota, extra)
-    hungry: list[tuple[int, int]] = []
-    for index, size in enumerate(sizes):
-        wanted = quota - size + (index in larger)
-        if wanted > 0:
-            hungry.append((index, wanted))
-        elif wanted < 0:
-            targets[index], surplus = _trimmed(targets[index], size + wanted)
+    targets = {member_id: member.current for member_id, member in group.members.items()}
+    topic_ids = sorted(next(iter(group.members.values())).topic_ids)
+    counts = {topic_id: partitions_of(group, topic_id) for topic_id in topic_ids}
+    by_size = _by_size(targets, counts)
+    partitions = sum(counts.values())
+    held = sum(size * len(member_ids) for size, member_ids in by_size.items())
+    free = _unowned(targets, counts) if held < partitions else []
+    hungry: list[tuple[list[str], int]] = []
+    for member_ids, size, wanted in _unlevel(by_size, *divmod(partitions, len(targets))):
+        if size < wanted:
+            hungry.append((member_ids, wanted - size))
+            continue
+        for member_id in member_ids:
+            targets[member_id], surplus = _trimmed(targets[member_id], wanted)
             free.extend(surplus)
     _feed(targets, hungry, free)
-    return dict(zip(order, targets, strict=True))
+    return targets
 
 
-def _survey(targets: list[Assignment], owned: dict[bytes, list[tuple[int, ...]]]) -> list[int]:
-    """Return the targets' sizes, without topics that `owned` does not know; fill `owned` by topic."""
-    sizes: list[int] = []
-    for index, target in enumerate(targets):
+def _by_size(targets: dict[str, Assignment], counts: dict[bytes, int]) -> dict[int, list[str]]:
+    """Drop topics without a count from the targets; return members by their target's size, ascending."""
+    if not any(targets.values()):
+        return {0: list(targets)}
+    if not set().union(*targets.values()) <= counts.keys():
+        for member_id, target in targets.items():
+            if not target.keys() <= counts.keys():
+                targets[member_id] = {topic: held for topic, held in target.items() if topic in counts}
+    by_size: defaultdict[int, list[str]] = defaultdict(list)
+    for member_id, target in targets.items():
         size = 0
-        if not target:
-            sizes.append(size)
-            continue
-        for topic_id, partitions in target.items():
-            pieces = owned.get(topic_id)
-            if pieces is None:
-                targets[index] = {topic: held for topic, held in target.items() if topic in owned}
-            else:
-                pieces.append(partitions)
-                size += len(partitions)
-        sizes.append(size)
-    return sizes
+        for partitions in target.values():
+            size += len(partitions)
+        by_size[size].append(member_id)
+    return dict(sorted(by_size.items()))
 
 
-def _unowned(owned: dict[bytes, list[tuple[int, ...]]], counts: dict[bytes, int]) -> list[Piece]:
+def _unowned(targets: dict[str, Assignment], counts: dict[bytes, int]) -> list[Piece]:
     """Return partitions without owner, by topic."""
-    everything: dict[int, tuple[int, ...]] = {}
+    owned: dict[bytes, list[tuple[int, ...]]] = {topic_id: [] for topic_id in counts}
+    for target in filter(None, targets.values()):
+        for topic_id, partitions in target.items():
+            owned[topic_id].append(partitions)
+    everything = {count: tuple(range(count)) for count in set(counts.values())}
     free: list[Piece] = []
     for topic_id, count in counts.items():
-        pieces = owned[topic_id]
-        taken = sum(map(len, pieces))
-        if taken == count:
-            continue
-        full = everything.get(count)
-        if full is None:
-            full = everything[count] = tuple(range(count))
-        if not taken:
-            free.append((topic_id, full))
-        else:
-            held = set().union(*pieces)
-            free.append((topic_id, tuple(p for p in full if p not in held)))
+        if sum(map(len, owned[topic_id])) < count:
+            held = set().union(*owned[topic_id])
+            full = everything[count]
+            free.append((topic_id, tuple(p for p in full if p not in held) if held else full))
     return free
 
 
-def _larger_quotas(sizes: list[int], quota: int, extra: int) -> set[int]:
-    """Return which `extra` members get one more than `quota`: those that have it already, then the last."""
-    if not extra:
-        return set()
-    over = [index for index, size in enumerate(sizes) if size > quota]
-    missing = extra - len(over)
-    if missing <= 0:
-        return set(over[:extra])
-    rest = [index for index, size in enumerate(sizes) if size <= quota]
-    return {*over, *rest[-missing:]}
+def _unlevel(by_size: dict[int, list[str]], quota: int, extra: int) -> Iterator[tuple[list[str], int, int]]:
+    """Yield members whose size has to change, ascending, with their size and the one they should have.
+
+    `extra` members get one more than `quota`: those that have it already, then the last.
+    """
+    missing = extra - sum(len(member_ids) for size, member_ids in by_size.items() if size > quota)
+    # Only some of those above the quota, or only some of the others, are to be larger than the rest.
+    mixed = {
+        size: sorted(member_ids)
+        for size, member_ids in by_size.items()
+        if missing and (size > quota) == (missing < 0)
+    }
+    first = sorted(chain.from_iterable(mixed.values()))[-abs(missing)] if mixed else ""
+    for size, member_ids in by_size.items():
+        wanted = quota + (size > quota)
+        rest = mixed.get(size, member_ids)
+        at = bisect_left(rest, first) if size in mixed else len(rest)
+        if at < len(rest):
+            yield rest[at:], size, wanted + (1 if missing > 0 else -1)
+        if at and size != wanted:
+            yield sorted(rest[:at]), size, wanted
 
 
 def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
@@ -127,27 +136,44 @@ def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
     return kept or NOTHING, surplus
 
 
-def _feed(targets: list[Assignment], hungry: list[tuple[int, int]], free: list[Piece]) -> None:
-    """Assign the free partitions, in order, to the members (by index) that want so many more."""
+def _feed(targets: dict[str, Assignment], hungry: list[tuple[list[str], int]], free: list[Piece]) -> None:
+    """Assign the free partitions, in order, to the members that want so many more."""
+    cut: Cut = {}
     pieces = iter(free)
     topic_id, partitions = next(pieces, NO_PIECE)
     used = 0
-    for index, wanted in hungry:
-        if not targets[index] and used + wanted < len(partitions):
-            # Nearly all members of a new group.
-            targets[index] = {topic_id: partitions[used : used + wanted]}
-            used += wanted
-            continue
-        target = dict(targets[index])
-        while wanted and partitions:
-            share = partitions[used : used + wanted]
-            used += len(share)
-            wanted -= len(share)
-            held = target.get(topic_id)
-            target[topic_id] = tuple(sorted(held + share)) if held else share
-            if used == len(partitions):
-                topic_id, partitions = next(pieces, NO_PIECE)
-                used = 0
-        targets[index] = target
+    for member_ids, wanted in hungry:
+        new = not targets[member_ids[0]]
+        waiting = iter(member_ids)
+        for member_id in waiting:
+            target = dict(targets[member_id])
+            missing = wanted
+            while missing and partitions:
+                share = partitions[used : used + missing]
+                used += len(share)
+                missing -= len(share)
+                held = target.get(topic_id)
+                target[topic_id] = tuple(sorted(held + share)) if held else share
+                if used == len(partitions):
+                    topic_id, partitions = next(pieces, NO_PIECE)
+                    used = 0
+            targets[member_id] = target
+            if new:
+                # Nearly all members of a new group. As zip asks for a share first, it drops no member.
+                for share, another in zip(_shares(partitions, used, wanted, cut), waiting, strict=False):
+                    targets[another] = {topic_id: share}
+                    used += wanted
     if partitions:
         raise AssignorError("Partitions were left unassigned")
+
+
+def _shares(partitions: tuple[int, ...], start: int, size: int, cut: Cut) -> Iterable[tuple[int, ...]]:
+    """Return the shares of one size from `start` on that end before the partitions do."""
+    places = range(start, len(partitions) - size, size)
+    if len(partitions) % size:
+        return (partitions[at : at + size] for at in places)
+    # Topics of one size are cut alike: shared, a new group has half as many objects. `free` keeps ids valid.
+    key = (id(partitions), start, size)
+    if key not in cut:
+        cut[key] = [partitions[at : at + size] for at in places]
+    return cut[key]

@@ -76,6 +76,18 @@ def test_uniform_leaves_the_larger_share_where_it_is():
     assert targets["m0"] == {C: (0,), A: (0, 1)}
 
 
+def test_uniform_shares_tuples_among_the_topics_of_a_new_group():
+    """The collector has fewer objects to look at."""
+    ids = [letter * 16 for letter in (b"p", b"q", b"r")]
+    topics = {i: Topic(i.decode(), i, 4) for i in ids}
+    members = {f"m{n}": MemberSpec(frozenset(ids)) for n in range(6)}
+    targets = UniformAssignor().assign(GroupSpec(members, topics, True))
+    assert [target for _, target in sorted(targets.items())] == [
+        {i: two} for i in ids for two in ((0, 1), (2, 3))
+    ]
+    assert targets["m2"][ids[1]] is targets["m4"][ids[2]]
+
+
 def test_uniform_unlike_gives_a_loaded_member_nothing_it_need_not_take():
     targets = UniformAssignor().assign(group(False, m0=([A, C],), m1=([C],), m2=([C],)))
     assert targets["m0"] == {A: (0, 1, 2)}
@@ -103,3 +115,34 @@ def test_uniform_unlike_spares_a_member_below_the_average():
     targets = UniformAssignor().assign(GroupSpec(members, topics, False))
     assert {m: sum(map(len, t.values())) for m, t in targets.items()} == {"a": 3, "b": 2, "c": 2}
     assert targets["b"] is members["b"].current
+
+
+def test_uniform_unlike_gives_the_topics_of_a_large_group_to_one_member_after_the_other():
+    """40 members subscribe to 50 topics of one partition, and one of them to a topic of its own as well."""
+    fifty = {bytes([n]) * 16: Topic(f"t{n}", bytes([n]) * 16, 1) for n in range(50)}
+    members = {f"m{n:02}": MemberSpec(frozenset(fifty)) for n in range(40)}
+    members["m05"] = MemberSpec(frozenset([*fifty, C]))
+    targets = UniformAssignor().assign(GroupSpec(members, {C: TOPICS[C], **fifty}, False))
+    assert targets["m05"] == {C: (0, 1, 2, 3)}
+    ones = sorted(
+        (topic_id, name) for name, target in targets.items() for topic_id in target if topic_id != C
+    )
+    others = [name for name in members if name != "m05"]
+    assert [name for _, name in ones] == [*others, *others][:50]
+
+
+def test_uniform_unlike_fills_up_to_the_loads_of_the_others_first():
+    """Loads are 1, 3 and 0: m2 gets one, it and m0 two each in turns, then all three one each in turns."""
+    twelve = {A: Topic("a", A, 4), B: Topic("b", B, 9)}
+    both = frozenset(twelve)
+    members = {
+        "m0": MemberSpec(both, {A: (0,)}),
+        "m1": MemberSpec(both, {A: (1, 2, 3)}),
+        "m2": MemberSpec(frozenset([B])),
+    }
+    targets = UniformAssignor().assign(GroupSpec(members, twelve, False))
+    assert targets == {
+        "m0": {A: (0,), B: (1, 3, 5, 8)},
+        "m1": {A: (1, 2, 3), B: (6,)},
+        "m2": {B: (0, 2, 4, 7)},
+    }
