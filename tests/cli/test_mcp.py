@@ -32,6 +32,7 @@ from kgroup.cli.frame.registry import COMMANDS, INSPECT, READ
 from kgroup.cli.frame.shared_options import shared_names
 from kgroup.cli.frame.tree import run
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import Client
@@ -247,7 +248,7 @@ def test_a_wrong_call_says_what_is_wrong(
 
 @pytest.mark.parametrize("tool", ["doctor", "lag"])
 def test_a_moment_of_a_recording(tool: str, world: World, kgroup: Kgroup) -> None:
-    (file,) = files_of(Path(world.recording))
+    (file,) = files_of(LocalFolder(Path(world.recording)))
     (look,) = (line for line in read(file) if isinstance(line, Looked))
     moment, groups = str(look.at_ms), [ORDER, GROUP]
     arguments = {"group": groups, "at": moment, "files": [world.recording]}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +21,10 @@ from typing import NamedTuple, Protocol
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources.chunks import RANGE_BYTES
+from kgroup.history.sources.folders import Folder, LocalFolder
 from kgroup.history.sources.layout import AnyFolder
 from kgroup.history.sources.live import LiveTopic
-from kgroup.history.sources.logs import stored_topics, write_topics_file
+from kgroup.history.sources.logs import write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
 from kgroup.protocol.compression import Compression
 
@@ -197,29 +198,24 @@ def _leader_epoch(chunk: bytes, header: BatchHeader) -> int:
 
 
 class Keeper(Protocol):
-    """Where a capture stores what it records."""
+    """Where a capture stores what it records: in this folder."""
+
+    @property
+    def folder(self) -> Folder: ...
 
     def resume(self, name: str) -> PartitionCapture:
         """Continue the recording of a partition by its name (`__consumer_offsets-7`), or begin one."""
         ...
 
-    def keep_names(self, names: Mapping[bytes, str]) -> None:
-        """Keep topic ids next to the segments."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class OnDisk:
     """A folder on this machine to record into."""
 
-    path: Path
+    folder: LocalFolder
 
     def resume(self, name: str) -> PartitionCapture:
-        return PartitionCapture.resume(self.path / name)
-
-    def keep_names(self, names: Mapping[bytes, str]) -> None:
-        # A topic that is gone by now is still named in what was recorded before.
-        write_topics_file(self.path, {**stored_topics(self.path), **names})
+        return PartitionCapture.resume(self.folder.path / name)
 
 
 _WAITING_BYTES = 64 << 20
@@ -235,11 +231,10 @@ class Capture:
 
     def __init__(self, topic: LiveTopic, out: Path | Keeper) -> None:
         self.topic = topic
-        self.out = Folder(out) if isinstance(out, Path) else out
+        self.out = OnDisk(LocalFolder(out)) if isinstance(out, Path) else out
         self.parts = {p: self.out.resume(f"{topic.name}-{p}") for p in topic.partitions}
-        self._names: dict[bytes, str] = {}
+        self._named: set[bytes] = set()
         self._unnamed, self._again_s = False, 0.0
-        self._keep_names()
 
     @property
     def failures(self) -> dict[int, KgroupError]:
@@ -253,6 +248,8 @@ class Capture:
         cannot be kept.
         """
         before = sum(part.taken for part in self.parts.values())
+        # Not when they are learned: who records may have to set the log of another topic aside first.
+        self._keep_names()
         self.topic.try_again()
         for partition in set(self.topic.partitions) - self.parts.keys():
             self.parts[partition] = self.out.resume(f"{self.topic.name}-{partition}")
@@ -268,7 +265,6 @@ class Capture:
         self._unnamed = self._unnamed or taken > 0
         if self._unnamed and time.monotonic() >= self._again_s:
             self._learn_names()
-        self._keep_names()
         return taken
 
     def _learn_names(self) -> None:
@@ -287,7 +283,7 @@ class Capture:
             part.flush()
         if self._unnamed:
             self._learn_names()
-            self._keep_names()
+        self._keep_names()
 
     def _read(self, partition: int, part: PartitionCapture) -> None:
         first, end = self.topic.bounds(partition)
@@ -330,6 +326,6 @@ class Capture:
         part.unchecked_epoch = None
 
     def _keep_names(self) -> None:
-        if not self.topic.topic_names.keys() <= self._names.keys():
-            self._names |= self.topic.topic_names
-            self.out.keep_names(self._names)
+        if not self.topic.topic_names.keys() <= self._named:
+            write_topics_file(self.out.folder, self.topic.topic_names)
+            self._named |= self.topic.topic_names.keys()

@@ -6,12 +6,11 @@
 What waits when the process is killed is not lost: the next capture begins after the last object.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.history.sources.capture import PartitionCapture, last_batch
+from kgroup.history.sources.capture import Keeper, OnDisk, PartitionCapture, last_batch
+from kgroup.history.sources.folders import LocalFolder, RemoteFolder
 from kgroup.history.sources.layout import is_segment
-from kgroup.history.sources.logs import TOPICS_FILE, topics_text
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
@@ -25,14 +24,12 @@ OBJECT_BYTES = 16 << 20
 class Uploads:
     """A folder at a URL to record into."""
 
-    place: Location
-    options: StorageOptions
+    folder: RemoteFolder
 
     def resume(self, name: str) -> PartitionCapture:
-        folder = self.place / name
-        found = UploadedPartition(folder, options=self.options)
-        listed = open_store(folder, self.options).walk(folder)
-        objects = [RemoteFile.of(each, self.options) for each in listed]
+        at, options = self.folder.place / name, self.folder.options
+        found = UploadedPartition(at, into=self.folder)
+        objects = [RemoteFile.of(each, options) for each in open_store(at, options).walk(at)]
         segments = sorted(file for file in objects if is_segment(file))
         while segments and found.next_offset < 0:
             with (last := segments.pop()).open() as file:
@@ -41,16 +38,17 @@ class Uploads:
                 found.continue_after(batch)
         return found
 
-    def keep_names(self, names: Mapping[bytes, str]) -> None:
-        at = self.place / TOPICS_FILE
-        open_store(at, self.options).write(at, topics_text(names).encode())
+
+def keeper_at(place: Location, options: StorageOptions) -> Keeper:
+    """Return what stores a capture at a place."""
+    return OnDisk(LocalFolder(place.local)) if place.is_local else Uploads(RemoteFolder(place, options))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class UploadedPartition(PartitionCapture):
     """As `PartitionCapture`: an appended batch waits until `flush`, or until an object is full."""
 
-    options: StorageOptions = field(default_factory=StorageOptions)
+    into: RemoteFolder
     _batches: list[bytes] = field(default_factory=list)
     _for: Location | None = None
 
@@ -72,7 +70,7 @@ class UploadedPartition(PartitionCapture):
         if self._for is None or not self._batches:
             return
         data = b"".join(self._batches)
-        open_store(self._for, self.options).write(self._for, data)
+        self.into.write(f"{self._for.parent.name}/{self._for.name}", data)
         self.bytes_kept += len(data)
         self.batches += len(self._batches)
         # The next batch begins another object: this one is never written again.

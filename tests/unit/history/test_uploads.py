@@ -9,6 +9,7 @@ from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources import uploads
 from kgroup.history.sources.capture import DAY_MS, Capture
+from kgroup.history.sources.folders import RemoteFolder
 from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
 from kgroup.history.sources.uploads import Uploads
 from kgroup.storage.location import Location
@@ -23,7 +24,8 @@ from .test_capture import ID, NOW, Topic, one
 
 @pytest.fixture
 def at(s3: S3Server) -> Uploads:
-    return Uploads(Location.parse(f"s3://{s3.bucket()}/history"), StorageOptions.of(s3.options, 10))
+    place = Location.parse(f"s3://{s3.bucket()}/history")
+    return Uploads(RemoteFolder(place, StorageOptions.of(s3.options, 10)))
 
 
 def captured(topic: Topic, at: Uploads) -> Capture:
@@ -31,7 +33,9 @@ def captured(topic: Topic, at: Uploads) -> Capture:
 
 
 def keys(s3: S3Server, at: Uploads) -> list[str]:
-    return [key.removeprefix("history/__consumer_offsets-") for key in s3.keys(at.place.host) if "-" in key]
+    return [
+        key.removeprefix("history/__consumer_offsets-") for key in s3.keys(at.folder.place.host) if "-" in key
+    ]
 
 
 def test_batches_wait_for_an_object_and_the_next_capture_goes_on_behind_it(s3: S3Server, at: Uploads) -> None:
@@ -48,7 +52,7 @@ def test_batches_wait_for_an_object_and_the_next_capture_goes_on_behind_it(s3: S
     capture.flush()
     assert keys(s3, at) == [f"0/{0:020d}.log", f"0/{2:020d}.log", f"3/{0:020d}.log"]
     assert captured(topic, at).poll() == 0
-    logs = logs_of(segments_of([at.place], at.options))
+    logs = logs_of(segments_of([at.folder.place], at.folder.options))
     assert [row["offset"] for row in raw_rows(logs[0])] == [0, 1, 2]
 
 
@@ -68,7 +72,9 @@ def test_what_was_recorded_at_a_url_tells_the_same_story(name: str, at: Uploads)
     part = at.resume("__consumer_offsets-0")
     part.append(data)
     part.flush()
-    assert text_of(replay(logs_of(segments_of([at.place], at.options)))) == text_of(replay([MemoryLog(data)]))
+    assert text_of(replay(logs_of(segments_of([at.folder.place], at.folder.options)))) == text_of(
+        replay([MemoryLog(data)])
+    )
 
 
 def test_topic_names_are_kept_beside(at: Uploads) -> None:
@@ -77,12 +83,12 @@ def test_topic_names_are_kept_beside(at: Uploads) -> None:
     capture = captured(topic, at)
     capture.poll()
     capture.flush()
-    look = segments_of([at.place], at.options)
-    assert topic_names_near([at.place], look.neighbours) == {ID: "orders"}
+    look = segments_of([at.folder.place], at.folder.options)
+    assert topic_names_near([at.folder.place], look.neighbours) == {ID: "orders"}
 
 
 def test_a_damaged_last_object_is_not_gone_on_behind(s3: S3Server, at: Uploads) -> None:
-    s3.put(f"{at.place}/__consumer_offsets-0/{0:020d}.log", one(0)[:-1] + b"\xff" + one(1))
+    s3.put(f"{at.folder.place}/__consumer_offsets-0/{0:020d}.log", one(0)[:-1] + b"\xff" + one(1))
     with pytest.raises(StorageError, match="checksum of the batch at offset 0 is wrong"):
         captured(Topic({0: [one(0)]}), at)
 
@@ -105,9 +111,9 @@ def test_a_store_that_goes_away_ends_the_capture(at: Uploads, monkeypatch: pytes
 
 
 def test_an_upload_by_somebody_else_while_it_is_read_is_told(s3: S3Server, at: Uploads) -> None:
-    url = f"{at.place}/__consumer_offsets-0/{0:020d}.log"
+    url = f"{at.folder.place}/__consumer_offsets-0/{0:020d}.log"
     s3.put(url, one(0))
-    (log,) = logs_of(segments_of([at.place], at.options))
+    (log,) = logs_of(segments_of([at.folder.place], at.folder.options))
     s3.put(url, one(0) + one(1))
     with pytest.raises(StorageChanged):
         replay([log])
