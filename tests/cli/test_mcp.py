@@ -312,6 +312,7 @@ ADDRESS = "connects to an address of the caller's choice"
 WRITES = "writes a file"
 ENDLESS = "runs on"
 SPARK = "starts Spark"
+OPERATORS = "the operator's"
 REFUSED: dict[str, dict[str, str]] = {
     "list": {"zookeeper": ADDRESS, "rest": ADDRESS},
     "describe": {
@@ -321,16 +322,17 @@ REFUSED: dict[str, dict[str, str]] = {
     "lag": {
         **dict.fromkeys(("by_topic", "sort", "top"), NOT_IN_JSON),
         **dict.fromkeys(("zookeeper", "rest"), ADDRESS),
+        "storage_option": OPERATORS,
     },
-    "doctor": {"top": NOT_IN_JSON},
-    "blame": {"storage_option": "the operator's"},
+    "doctor": {"top": NOT_IN_JSON, "storage_option": OPERATORS},
+    "blame": {"storage_option": OPERATORS},
     "replay-log": {
         "group_glob": "the argument",
         "raw": "prints lines, no document",
         **dict.fromkeys(("follow", "stop_after"), ENDLESS),
         **dict.fromkeys(("engine", "master"), SPARK),
         **dict.fromkeys(("html", "scenario", "replace_names"), WRITES),
-        "storage_option": "the operator's",
+        "storage_option": OPERATORS,
     },
     "explain": {"file": "reads any file"},
 }

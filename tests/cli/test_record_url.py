@@ -24,16 +24,19 @@ from kgroup.admin.recording.lease import LOCK, Held
 from kgroup.admin.recording.lines import OPEN, Gap, Incident, Looked, Removed
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
+from kgroup.admin.topics import create_topic
 from kgroup.cli.agents.serving import Agents
 from kgroup.cli.agents.tools import Given
 from kgroup.cli.commands import record
 from kgroup.cli.env.invocation import Env, OutputOptions
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.domain import ZERO_UUID
 from kgroup.history.sources.folders import RemoteFolder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.history.sources.logs import segment_logs
 from kgroup.history.sources.uploads import Uploads
 from kgroup.history.typed_json import Codec
+from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 from kgroup.testing import Cluster
@@ -233,6 +236,28 @@ def lived_through(service: Service, group: str) -> bool:
             killed = True
             service.begin()
     return killed
+
+
+def test_an_incident_that_comes_back_after_a_restart_has_its_id(service: Service) -> None:
+    """What says that it was closed stands in a file before the newest one."""
+    client = service.client
+    for _ in range(2):
+        client.commit("batch", "pay", {0: 0})
+        service.step()
+        service.begin()
+        named = (DeleteTopicState(name="pay", topic_id=ZERO_UUID),)
+        client.transport.request(
+            None, DeleteTopicsRequest(topics=named, topic_names=("pay",), timeout_ms=9999)
+        )
+        service.step()
+        service.step()
+        create_topic(client.admin, "pay", 1)
+        client.commit("batch", "pay", {0: 0})
+        service.step()
+        service.step()
+        service.begin()
+    assert [each.event for each in service.delivered] == ["opened", "closed"] * 2
+    assert len({each.id for each in service.delivered}) == 1
 
 
 def test_a_store_that_is_away_is_waited_for(service: Service, kgroup: Kgroup) -> None:

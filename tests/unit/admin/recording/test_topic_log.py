@@ -180,6 +180,18 @@ def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch)
     assert world.offsets() == {0: [0, 1, 2, 3], 1: [0, 1]}
 
 
+def test_what_waits_of_a_log_that_is_set_aside_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Uploads(opened(monkeypatch, MemoryStore())), monkeypatch)
+    world.polled()
+    monkeypatch.setattr(world.log, "_upload_s", 60.0)
+    world.topic.logs[0].append(one(2))
+    world.polled()
+    world.topic.logs, world.topic.topic_names = {0: [one(0)], 1: []}, {OTHER: OFFSETS_TOPIC}
+    assert sorted(world.polled() + world.polled()) == [(0, 3, -1), (1, 1, -1)]
+    world.log.flush()
+    assert world.offsets() == {0: [0]} and world.offsets(world.former) == {0: [0, 1, 2], 1: [0]}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_log_that_is_set_aside_is_lost_at_no_moment(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorder dies at each change of the store in turn: the new log never continues the former one."""
