@@ -353,7 +353,7 @@ def test_a_recorder_whose_place_another_took_ends_and_says_so(
     store.after = taken
     ran = kgroup("record", URL, "--interval", "1s", "--patience", "0s", "-b", client.bootstrap)
     assert ran.code == ExitCode.FAILED and store[LOCK] == another
-    assert "another, process 1 records into s3://bucket/recording now: this recorder ends" in ran.err
+    assert "s3://bucket/recording is recorded into by another, process 1 now: this recorder ends" in ran.err
 
 
 def test_into_s3_it_posts_each_change_once_and_is_read_from_there(

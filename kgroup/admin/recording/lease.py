@@ -69,7 +69,7 @@ class Lease:
             if held.until_ms <= self._cluster.now_ms() or clock() >= ends_s:
                 self._own.write(LOCK, self._mine())
             elif first is None:
-                note(f"waiting: {held.holder} records there, or did until it was killed")
+                note(f"waiting for the lease of {held.holder}, which runs or was killed")
                 first = held
             # After a write, too: another may have written in the same moment.
             self._cluster.retry.sleep(ASKED_S)
@@ -81,7 +81,7 @@ class Lease:
         began_s, held = self._cluster.retry.clock(), self._held()
         if held is not None and held.holder != self._me:
             self._lost = Lost(
-                f"{held.holder} records into {self._folder} now: this recorder ends",
+                f"{self._folder} is recorded into by {held.holder} now: this recorder ends",
                 hint="its lease ran out while the store did not answer, or this process did not run",
             )
             return

@@ -69,7 +69,7 @@ def test_a_second_one_is_refused_once_it_sees_that_the_first_runs(recorders: Rec
     assert "until 2023-11-14T22:14:22Z" in refused.value.message and "a place of its own" in (
         refused.value.hint or ""
     )
-    assert "waiting: " in recorders.noted[0] and len(recorders.noted) == 1
+    assert "waiting for the lease of " in recorders.noted[0] and len(recorders.noted) == 1
     first.check()
 
 
@@ -118,7 +118,7 @@ def test_who_lost_it_writes_nothing_more(recorders: Recorders) -> None:
             change()
     recorders.running()
     lease.renew()
-    with pytest.raises(Lost, match="records into s3://bucket/recording now: this recorder ends"):
+    with pytest.raises(Lost, match="s3://bucket/recording is recorded into by .* now: this recorder ends"):
         folder.append("observed/a", 1, b"2")
     lease.give_up()
     assert recorders.store["observed/a"] == b"1" and LOCK in recorders.store.names
