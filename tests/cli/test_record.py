@@ -54,7 +54,6 @@ from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
 from kgroup.cli.views.lagging import documents
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
-from kgroup.history.sources.capture import Keeper, OnDisk
 from kgroup.history.sources.folders import LocalFolder
 from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -74,7 +73,7 @@ class Service:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.client, self.folder = Client(bootstrap), folder
-        self.keeper: Keeper = OnDisk(LocalFolder(folder))
+        self.place = LocalFolder(folder)
         self.now_ms = time.time_ns() // 1_000_000
         self.view = ClusterView(self.client.transport, now_ms=lambda: self.now_ms)
         self.noted: list[str] = []
@@ -84,7 +83,7 @@ class Service:
     def begin(self) -> None:
         self.recorder = Recorder(
             self.view,
-            self.keeper,
+            self.place,
             self.found,
             TERMS,
             Limits(),
@@ -115,9 +114,7 @@ class Service:
         return kgroup("lag", "*", *more, "-b", self.client.bootstrap, "-o", "json").document["data"]["groups"]
 
     def lines(self, kind: type) -> list[Any]:
-        return [
-            line for file in files_of(self.keeper.folder) for line in read(file) if isinstance(line, kind)
-        ]
+        return [line for file in files_of(self.place) for line in read(file) if isinstance(line, kind)]
 
     def drop_topic(self, name: str) -> None:
         named = (DeleteTopicState(name=name, topic_id=ZERO_UUID),)
@@ -285,7 +282,7 @@ def test_a_lag_that_no_look_shows_is_unknown_and_never_none(service: Service, kg
     service.recorder.end()
     service.now_ms += 60_000
     terms = Terms(patience_s=0.0, left_out=("lag",))
-    service.recorder = Recorder(service.view, service.keeper, service.found, terms, Limits())
+    service.recorder = Recorder(service.view, service.place, service.found, terms, Limits())
     blind = service.step()
     for moment, names, code, why in (
         (first - 1, ("batch",), 5, "the recording begins at"),
@@ -394,7 +391,7 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     service.step()
     service.now_ms += 86_400_000
     at_ms = service.step()
-    first, second = files_of(service.keeper.folder)
+    first, second = files_of(service.place)
     first.folder.delete(first.name)
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
     kinds = {type(line).__name__ for line in read(second)}
@@ -505,9 +502,7 @@ def test_who_began_a_bad_rebalance_is_named_by_records(service: Service) -> None
     assert re.search(r"\(__consumer_offsets-\d+ offset \d+\)$", opened.caused_by)
     assert any("i-1 joined from" in fact for fact in opened.evidence)
     assert opened.run == "kgroup doctor web"
-    assert (
-        changes_after(service.keeper.folder, 0) == [opened] and changes_after(service.keeper.folder, 1) == []
-    )
+    assert changes_after(service.place, 0) == [opened] and changes_after(service.place, 1) == []
 
 
 def test_a_rebalance_that_only_came_before_is_not_its_cause(service: Service) -> None:
@@ -566,7 +561,7 @@ def test_metrics_are_of_the_last_look_and_an_old_one_says_nothing(service: Servi
 def test_rebalances_are_unknown_and_not_none_without_the_history(service: Service) -> None:
     terms = Terms(patience_s=0.0, left_out=("history",))
     service.client.classic_group("web", "orders", {"i-0": [0, 1]})
-    service.recorder = Recorder(service.view, service.keeper, service.found, terms, Limits())
+    service.recorder = Recorder(service.view, service.place, service.found, terms, Limits())
     service.step()
     served = Metrics(lambda: service.recorder.state, 1000, clock=lambda: service.now_ms)
     names = {name for name, _, _ in served.samples() if _known(served, name)}

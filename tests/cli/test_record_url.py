@@ -34,7 +34,6 @@ from kgroup.domain import ZERO_UUID
 from kgroup.history.sources.folders import RemoteFolder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.history.sources.logs import segment_logs
-from kgroup.history.sources.uploads import Uploads
 from kgroup.history.typed_json import Codec
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.storage.location import Location
@@ -77,12 +76,12 @@ class Service:
 
     def begin(self, limits: Limits = EAGER) -> None:
         """Start a recorder that knows nothing but what is at the URL."""
-        keeper = Uploads(opened(self.monkeypatch, self.store))
+        folder = opened(self.monkeypatch, self.store)
         number = self.delivered[-1].number if self.delivered else 0
-        self.delivered += changes_after(keeper.folder, number)
+        self.delivered += changes_after(folder, number)
         terms = Terms(patience_s=0.0)
         notes = {"note": self.noted.append, "changed": self.delivered.append}
-        self.recorder = Recorder(self.view, keeper, found, terms, limits, **notes)  # type: ignore[arg-type]
+        self.recorder = Recorder(self.view, folder, found, terms, limits, **notes)  # type: ignore[arg-type]
 
     def step(self) -> int:
         """Let ten seconds pass, poll and look; return the time of the look."""

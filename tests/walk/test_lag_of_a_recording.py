@@ -12,7 +12,6 @@ from kgroup.admin.recording.days import files_of, read
 from kgroup.admin.recording.lines import Looked
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.recorder import Limits, Recorder
-from kgroup.history.sources.capture import OnDisk
 from kgroup.history.sources.folders import LocalFolder
 from tests.recorded_lag import as_recorded
 from tests.walk.conftest import Ask
@@ -46,7 +45,7 @@ def test_what_is_unknown_then_is_what_was_unknown(
         return [group.group_id for group in listing.groups], listing.errors
 
     view = ClusterView(world.fake, retry=world.fake.retry())
-    Recorder(view, OnDisk(LocalFolder(tmp_path / "r")), found, Terms(patience_s=0.0), Limits()).look()
+    Recorder(view, LocalFolder(tmp_path / "r"), found, Terms(patience_s=0.0), Limits()).look()
     (look,) = (
         line
         for file in files_of(LocalFolder(tmp_path / "r"))

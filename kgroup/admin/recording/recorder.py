@@ -20,7 +20,6 @@ from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Kind
-from kgroup.history.sources.capture import Keeper
 from kgroup.history.sources.folders import Folder
 from kgroup.version import __version__
 
@@ -56,7 +55,7 @@ class State:
 
 
 class Recorder:
-    """Records into a keeper's folder; `poll`, `look` and `tidy` are its steps, `run` takes them in turn.
+    """Records into a folder; `poll`, `look` and `tidy` are its steps, `run` takes them in turn.
 
     `note` gets sentences for a person, `changed` each change of an incident, once it is stored.
     """
@@ -64,7 +63,7 @@ class Recorder:
     def __init__(
         self,
         cluster: ClusterView,
-        keeper: Keeper,
+        folder: Folder,
         find: Find,
         terms: Terms,
         limits: Limits,
@@ -73,12 +72,12 @@ class Recorder:
         note: Callable[[str], None] = lambda text: None,
         changed: Callable[[Incident], None] = lambda incident: None,
     ) -> None:
-        self._cluster, self._folder, self._find = cluster, keeper.folder, find
+        self._cluster, self._folder, self._find = cluster, folder, find
         self._terms, self._limits, self._severity = terms, limits, severity
         self._note, self._changed = note, changed
-        self._days = Days(keeper.folder)
-        self._incidents, self._last_ms = resumed(keeper.folder)
-        self._log = TopicLog(cluster, keeper, limits.upload_s)
+        self._days = Days(folder)
+        self._incidents, self._last_ms = resumed(folder)
+        self._log = TopicLog(cluster, folder, limits.upload_s)
         self._past = GrowingPast(cluster)
         self._known: Known | None = None
         self._brokers: dict[int, str] = {}

@@ -10,7 +10,8 @@ from kgroup.admin.recording.lines import Gap
 from kgroup.domain import OFFSETS_TOPIC, uuid_text
 from kgroup.durations import utc
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
-from kgroup.history.sources.capture import Capture, Keeper, OtherLog, PartitionCapture
+from kgroup.history.sources.capture import Capture, OtherLog, PartitionCapture, resume
+from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.layout import FORMER
 from kgroup.history.sources.logs import stored_topics
 from kgroup.history.sources.topics import Recording
@@ -20,14 +21,14 @@ _AGAIN_S = 30.0
 
 
 class TopicLog:
-    """Records `__consumer_offsets` by a keeper. A log that the cluster replaced is set aside, and named.
+    """Records `__consumer_offsets` into a folder. A log that the cluster replaced is set aside, and named.
 
     `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read
     to their ends. `read_ms` is the time of the last poll that did.
     """
 
-    def __init__(self, cluster: ClusterView, keeper: Keeper, upload_s: float) -> None:
-        self._cluster, self._keeper, self._upload_s = cluster, keeper, upload_s
+    def __init__(self, cluster: ClusterView, folder: Folder, upload_s: float) -> None:
+        self._cluster, self._folder, self._upload_s = cluster, folder, upload_s
         self._recording: Recording | None = None
         self._gaps: list[Gap] = []
         self._known: dict[str, int] = {}
@@ -92,9 +93,9 @@ class TopicLog:
                 capture.topic.refresh(topics)
 
     def _opened(self) -> Recording:
-        stored = stored_topics(self._keeper.folder)
+        stored = stored_topics(self._folder)
         self._known, self._ids = {}, {id_ for id_, name in stored.items() if name == OFFSETS_TOPIC}
-        return Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._keeper)
+        return Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._folder)
 
     def _check_id(self, capture: Capture) -> None:
         """Set the recording of a topic aside that was deleted and created again: its offsets begin again.
@@ -130,10 +131,10 @@ class TopicLog:
         stamp = utc(self._cluster.now_ms()).replace(":", "")
         aside = f"{FORMER}{stamp}"
         part.flush()
-        self._keeper.folder.move(name, f"{aside}/{name}")
+        self._folder.move(name, f"{aside}/{name}")
         text = f"{why}; the log before is in {aside}"
         self._gaps.append(Gap(self._cluster.now_ms(), capture.topic.name, number, part.next_offset, -1, text))
-        capture.parts[number] = self._keeper.resume(name)
+        capture.parts[number] = resume(self._folder, name)
         self._known.pop(name, None)
 
     def _forbidden(self) -> KgroupError | None:

@@ -47,15 +47,15 @@ def command(
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
+    from kgroup.history.sources.folders import folder_at
     from kgroup.history.sources.topics import Recording
-    from kgroup.history.sources.uploads import keeper_at
 
     pause, often = max(0.05, parse_duration(every, "--every")), parse_duration(upload_every, "--upload-every")
-    keeper = keeper_at(Location.parse(out), storage_options(env, storage_option))
+    folder = folder_at(Location.parse(out), storage_options(env, storage_option))
     if once and stop_after is not None:
         raise ConfigError("--once and --stop-after exclude each other")
     with open_admin(env, stop_after_s=limit_of_many(env) if once else stop_after_s(stop_after)) as admin:
-        recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
+        recording = Recording(admin.transport, env.settings().timeout_s(), folder)
         reporter = Reporter(env, recording)
         if not once:
             env.note(f"recording {count_of(len(recording.parts), 'partition')} into {out}; Ctrl-C ends it")

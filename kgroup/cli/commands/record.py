@@ -101,7 +101,7 @@ def command(
     from kgroup.admin.recording.lease import alone
     from kgroup.admin.recording.look import Terms
     from kgroup.admin.recording.recorder import Limits, Recorder
-    from kgroup.history.sources.uploads import keeper_at
+    from kgroup.history.sources.folders import folder_at
 
     if incidents not in ("error", "warn"):
         raise ConfigError(f"--incidents {incidents!r} is unknown", "error or warn")
@@ -117,16 +117,16 @@ def command(
         None if keep is None else duration_ms(keep, "--keep"),
         None if max_size is None else _bytes(max_size),
     )
-    keeper = keeper_at(Location.parse(out), storage_options(env, storage_option))
+    folder = folder_at(Location.parse(out), storage_options(env, storage_option))
     stop = threading.Event()
     with ExitStack() as open_:
         ends_s = stop_after_s(stop_after)
         admin = open_.enter_context(open_admin(env, stop_after_s=ends_s))
-        open_.enter_context(alone(keeper.folder, admin, env.note))
-        post = open_.enter_context(_posting(env, keeper.folder, notify, notify_secret_file, notify_format))
+        open_.enter_context(alone(folder, admin, env.note))
+        post = open_.enter_context(_posting(env, folder, notify, notify_secret_file, notify_format))
         recorder = Recorder(
             admin,
-            keeper,
+            folder,
             _find(group or ()),
             terms,
             limits,

@@ -74,7 +74,7 @@ class Topic:
 
 
 def captured(topic: Topic, out: Path) -> Capture:
-    return Capture(topic, out)  # type: ignore[arg-type]
+    return Capture(topic, LocalFolder(out))  # type: ignore[arg-type]
 
 
 def test_each_poll_keeps_what_has_come(tmp_path: Path) -> None:

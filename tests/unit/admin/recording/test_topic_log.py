@@ -13,10 +13,8 @@ from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError, Unreachable
 from kgroup.history.sources import topics
-from kgroup.history.sources.capture import Keeper, OnDisk
-from kgroup.history.sources.folders import LocalFolder, read_small
+from kgroup.history.sources.folders import Folder, LocalFolder, read_small
 from kgroup.history.sources.logs import segment_logs
-from kgroup.history.sources.uploads import Uploads
 from kgroup.protocol.batches import Batch, with_base_offset
 from kgroup.storage.location import Location
 from tests.memory_store import Killed, MemoryStore, opened
@@ -29,8 +27,8 @@ OTHER = ID[::-1]
 class World:
     """A cluster's offsets topic, and the recording of it; `restart` is another process."""
 
-    def __init__(self, keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.keeper = keeper
+    def __init__(self, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
         self.topic = Topic({0: [one(0), one(1)], 1: [one(0)]})
         self.topic.topic_names = {ID: OFFSETS_TOPIC}
         self.failing: KgroupError | None = None
@@ -46,7 +44,7 @@ class World:
         return self.topic
 
     def restart(self) -> None:
-        self.log = TopicLog(ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW), self.keeper, 0.0)
+        self.log = TopicLog(ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW), self.folder, 0.0)
 
     def polled(self) -> list[tuple[int, int, int]]:
         """Poll; the gaps that were noticed, as partition, first and last offset."""
@@ -57,7 +55,7 @@ class World:
     def offsets(self, below: str = "") -> dict[int, list[int]]:
         """What is recorded: the offsets of each partition."""
         found = {}
-        at = Location.parse(str(self.keeper.folder))
+        at = Location.parse(str(self.folder))
         for log in segment_logs([at / below if below else at]):
             found[log.partition] = [h.base_offset for _, headers in log.batches() for h in headers]
         return found
@@ -65,7 +63,7 @@ class World:
     @property
     def former(self) -> str:
         """The folder of logs that were set aside."""
-        stored = {file.name.partition("/")[0] for file in self.keeper.folder.files()}
+        stored = {file.name.partition("/")[0] for file in self.folder.files()}
         (found,) = (name for name in stored if name.startswith("former-"))
         return found
 
@@ -73,8 +71,8 @@ class World:
 @pytest.fixture(params=["folder", "url"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     if request.param == "folder":
-        return World(OnDisk(LocalFolder(tmp_path / "recording")), monkeypatch)
-    return World(Uploads(opened(monkeypatch, MemoryStore())), monkeypatch)
+        return World(LocalFolder(tmp_path / "recording"), monkeypatch)
+    return World(opened(monkeypatch, MemoryStore()), monkeypatch)
 
 
 def test_it_goes_on_exactly_where_it_was(world: World) -> None:
@@ -125,7 +123,7 @@ def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
     world.polled()
     assert world.offsets() == {0: [0, 1], 1: [0]}
     assert Batch(world.topic.logs[0][1]).partition_leader_epoch == 9
-    kept = [read_small(world.keeper.folder, file.name) or b"" for file in world.keeper.folder.files()]
+    kept = [read_small(world.folder, file.name) or b"" for file in world.folder.files()]
     assert any(world.topic.logs[0][1] in data for data in kept)
 
 
@@ -138,7 +136,7 @@ def test_offsets_that_were_gone_are_a_gap_once(world: World) -> None:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(OnDisk(LocalFolder(tmp_path)), monkeypatch)
+    world = World(LocalFolder(tmp_path), monkeypatch)
     world.polled()
     world.topic.logs[0] += [one(2), one(3)]
     sync = os.fsync
@@ -161,7 +159,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not stored before an upload: not when the recorder dies, nor when the store does not take it."""
     store = MemoryStore()
-    world = World(Uploads(opened(monkeypatch, store)), monkeypatch)
+    world = World(opened(monkeypatch, store), monkeypatch)
     world.polled()
     monkeypatch.setattr(world.log, "_upload_s", 60.0)
     world.topic.logs[0].append(one(2))
@@ -181,7 +179,7 @@ def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_waits_of_a_log_that_is_set_aside_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Uploads(opened(monkeypatch, MemoryStore())), monkeypatch)
+    world = World(opened(monkeypatch, MemoryStore()), monkeypatch)
     world.polled()
     monkeypatch.setattr(world.log, "_upload_s", 60.0)
     world.topic.logs[0].append(one(2))
@@ -197,7 +195,7 @@ def test_a_log_that_is_set_aside_is_lost_at_no_moment(when: str, monkeypatch: py
     """The recorder dies at each change of the store in turn: the new log never continues the former one."""
     for change in range(20):
         store = MemoryStore()
-        world = World(Uploads(opened(monkeypatch, store)), monkeypatch)
+        world = World(opened(monkeypatch, store), monkeypatch)
         world.polled()
         world.topic.logs[0].append(one(2))
         world.polled()
@@ -260,4 +258,4 @@ def test_names_of_topics_that_are_gone_by_now_are_kept(world: World) -> None:
     world.topic.topic_names = {ID: OFFSETS_TOPIC}
     world.restart()
     world.polled()
-    assert "orders" in (read_small(world.keeper.folder, "topics.json") or b"").decode()
+    assert "orders" in (read_small(world.folder, "topics.json") or b"").decode()
