@@ -106,7 +106,8 @@ class Hadoop:
     def _found(self, status: FileStatus) -> Found:
         path = status.path.partition("://")[2].partition("/")[2] if "://" in status.path else status.path
         at = Location(self._root.scheme, self._root.host, path.strip("/"))
-        return Found(at, status.length, f"{status.modification_time}/{status.length}")
+        modified_ms = status.modification_time
+        return Found(at, status.length, f"{modified_ms}/{status.length}", modified_ms)
 
     def _call(self, at: Location, call: Callable[[], T]) -> T:
         try:

@@ -102,7 +102,8 @@ class Objects:
 
 
 def _found(place: Location, meta: ObjectMeta) -> Found:
-    return Found(Location(place.scheme, place.host, meta["path"]), meta["size"], _version(meta))
+    at = Location(place.scheme, place.host, meta["path"])
+    return Found(at, meta["size"], _version(meta), int(meta["last_modified"].timestamp() * 1000))
 
 
 def _version(meta: ObjectMeta) -> str:

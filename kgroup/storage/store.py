@@ -1,7 +1,7 @@
 """What every place for files can do, and what is said of a file in it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kgroup.storage.location import Location
@@ -9,11 +9,15 @@ from kgroup.storage.location import Location
 
 @dataclass(frozen=True, slots=True, order=True)
 class Found:
-    """A file or an object as it was seen: its bytes, and `version`, which another content has not."""
+    """A file or an object as it was seen: its bytes, and `version`, which another content has not.
+
+    `modified_ms` is when it was written by the store's clock, -1 where that was not looked up.
+    """
 
     location: Location
     size: int
     version: str
+    modified_ms: int = field(default=-1, compare=False)
 
 
 class Store(Protocol):

@@ -32,6 +32,7 @@ from kgroup.cli.frame.registry import COMMANDS, INSPECT, READ
 from kgroup.cli.frame.shared_options import shared_names
 from kgroup.cli.frame.tree import run
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.testing import Cluster
 from tests.cli.conftest import Kgroup
 from tests.cli.live import Client
@@ -247,7 +248,7 @@ def test_a_wrong_call_says_what_is_wrong(
 
 @pytest.mark.parametrize("tool", ["doctor", "lag"])
 def test_a_moment_of_a_recording(tool: str, world: World, kgroup: Kgroup) -> None:
-    (file,) = files_of(Path(world.recording))
+    (file,) = files_of(LocalFolder(Path(world.recording)))
     (look,) = (line for line in read(file) if isinstance(line, Looked))
     moment, groups = str(look.at_ms), [ORDER, GROUP]
     arguments = {"group": groups, "at": moment, "files": [world.recording]}
@@ -311,6 +312,7 @@ ADDRESS = "connects to an address of the caller's choice"
 WRITES = "writes a file"
 ENDLESS = "runs on"
 SPARK = "starts Spark"
+OPERATORS = "the operator's"
 REFUSED: dict[str, dict[str, str]] = {
     "list": {"zookeeper": ADDRESS, "rest": ADDRESS},
     "describe": {
@@ -320,16 +322,17 @@ REFUSED: dict[str, dict[str, str]] = {
     "lag": {
         **dict.fromkeys(("by_topic", "sort", "top"), NOT_IN_JSON),
         **dict.fromkeys(("zookeeper", "rest"), ADDRESS),
+        "storage_option": OPERATORS,
     },
-    "doctor": {"top": NOT_IN_JSON},
-    "blame": {"storage_option": "the operator's"},
+    "doctor": {"top": NOT_IN_JSON, "storage_option": OPERATORS},
+    "blame": {"storage_option": OPERATORS},
     "replay-log": {
         "group_glob": "the argument",
         "raw": "prints lines, no document",
         **dict.fromkeys(("follow", "stop_after"), ENDLESS),
         **dict.fromkeys(("engine", "master"), SPARK),
         **dict.fromkeys(("html", "scenario", "replace_names"), WRITES),
-        "storage_option": "the operator's",
+        "storage_option": OPERATORS,
     },
     "explain": {"file": "reads any file"},
 }

@@ -54,6 +54,7 @@ from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
 from kgroup.cli.views.lagging import documents
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.protocol.messages.metadata import MetadataRequest
@@ -72,6 +73,7 @@ class Service:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self.client, self.folder = Client(bootstrap), folder
+        self.place = LocalFolder(folder)
         self.now_ms = time.time_ns() // 1_000_000
         self.view = ClusterView(self.client.transport, now_ms=lambda: self.now_ms)
         self.noted: list[str] = []
@@ -81,7 +83,7 @@ class Service:
     def begin(self) -> None:
         self.recorder = Recorder(
             self.view,
-            self.folder,
+            self.place,
             self.found,
             TERMS,
             Limits(),
@@ -112,7 +114,7 @@ class Service:
         return kgroup("lag", "*", *more, "-b", self.client.bootstrap, "-o", "json").document["data"]["groups"]
 
     def lines(self, kind: type) -> list[Any]:
-        return [line for file in files_of(self.folder) for line in read(file) if isinstance(line, kind)]
+        return [line for file in files_of(self.place) for line in read(file) if isinstance(line, kind)]
 
     def drop_topic(self, name: str) -> None:
         named = (DeleteTopicState(name=name, topic_id=ZERO_UUID),)
@@ -280,7 +282,7 @@ def test_a_lag_that_no_look_shows_is_unknown_and_never_none(service: Service, kg
     service.recorder.end()
     service.now_ms += 60_000
     terms = Terms(patience_s=0.0, left_out=("lag",))
-    service.recorder = Recorder(service.view, service.folder, service.found, terms, Limits())
+    service.recorder = Recorder(service.view, service.place, service.found, terms, Limits())
     blind = service.step()
     for moment, names, code, why in (
         (first - 1, ("batch",), 5, "the recording begins at"),
@@ -361,7 +363,7 @@ def test_groups_that_were_hidden_make_an_answer_partial(kgroup: Kgroup, tmp_path
     hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 does not answer")
     judged = Judged(1000, "g", "classic", "Stable", (), (), ())
     lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 1000, 10_000, False, (hidden,))]
-    Days(tmp_path).append(lines, 1000)
+    Days(LocalFolder(tmp_path)).append(lines, 1000)
     codes = [
         kgroup("doctor", name, "--at", "1970-01-01T00:00:02", "--files", str(tmp_path)).code
         for name in ("g", "--all-groups", "g*", "other")
@@ -389,8 +391,8 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     service.step()
     service.now_ms += 86_400_000
     at_ms = service.step()
-    first, second = files_of(service.folder)
-    first.unlink()
+    first, second = files_of(service.place)
+    first.folder.delete(first.name)
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
     kinds = {type(line).__name__ for line in read(second)}
     assert kinds == {"Began", "Judged", "Members", "Ends", "Lags", "World", "Looked"}
@@ -500,7 +502,7 @@ def test_who_began_a_bad_rebalance_is_named_by_records(service: Service) -> None
     assert re.search(r"\(__consumer_offsets-\d+ offset \d+\)$", opened.caused_by)
     assert any("i-1 joined from" in fact for fact in opened.evidence)
     assert opened.run == "kgroup doctor web"
-    assert changes_after(service.folder, 0) == [opened] and changes_after(service.folder, 1) == []
+    assert changes_after(service.place, 0) == [opened] and changes_after(service.place, 1) == []
 
 
 def test_a_rebalance_that_only_came_before_is_not_its_cause(service: Service) -> None:
@@ -559,7 +561,7 @@ def test_metrics_are_of_the_last_look_and_an_old_one_says_nothing(service: Servi
 def test_rebalances_are_unknown_and_not_none_without_the_history(service: Service) -> None:
     terms = Terms(patience_s=0.0, left_out=("history",))
     service.client.classic_group("web", "orders", {"i-0": [0, 1]})
-    service.recorder = Recorder(service.view, service.folder, service.found, terms, Limits())
+    service.recorder = Recorder(service.view, service.place, service.found, terms, Limits())
     service.step()
     served = Metrics(lambda: service.recorder.state, 1000, clock=lambda: service.now_ms)
     names = {name for name, _, _ in served.samples() if _known(served, name)}
@@ -678,7 +680,10 @@ def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgro
             assert "has no __consumer_offsets: " in ran.err and "lacks Read" in ran.err
             assert "doctor --at and lag --at show" in ran.err and ran.code == ExitCode.FAILED
         (look,) = (
-            line for file in files_of(tmp_path / "r") for line in read(file) if isinstance(line, Looked)
+            line
+            for file in files_of(LocalFolder(tmp_path / "r"))
+            for line in read(file)
+            if isinstance(line, Looked)
         )
         for command in ("doctor", "lag"):
             ran = kgroup(command, "g", "--at", str(look.at_ms), "--files", str(tmp_path / "r"))
@@ -728,8 +733,7 @@ def test_options_come_from_a_file_and_first_from_the_command_line(
 @pytest.mark.parametrize("command", ["doctor", "lag"])
 def test_of_a_moment_one_recording_is_asked(command: str, kgroup: Kgroup, tmp_path: Path) -> None:
     at = (command, "g", "--at", "1h")
-    assert "is no folder of this machine" in kgroup(*at, "--files", "s3://b/r").err
-    assert "add --files DIR" in kgroup(*at).err
+    assert "add --files DIR or URL" in kgroup(*at).err
     assert kgroup(command, "g", "--files", str(tmp_path)).code == ExitCode.USAGE
     more = {"doctor": ("--without", "lag"), "lag": ("--rate", "1s")}[command]
     assert kgroup(*at, "--files", str(tmp_path), *more).code == ExitCode.USAGE

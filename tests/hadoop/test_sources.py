@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgroup.errors import ConfigError, StorageChanged, StorageDenied, StorageMissing, StorageUnreachable
-from kgroup.history.sources.uploads import Uploads
+from kgroup.history.sources.capture import resume
+from kgroup.history.sources.folders import RemoteFolder
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
@@ -96,7 +97,7 @@ def test_what_is_told_is_the_same_from_hdfs(
 def test_a_capture_into_hdfs_goes_on(cluster: Hadoop, options: StorageOptions) -> None:
     _, at = opened(cluster, options, "history")
     for offset in (0, 1):
-        part = Uploads(at, options).resume(0)
+        part = resume(RemoteFolder(at, options), "__consumer_offsets-0")
         assert part.next_offset == (offset or -1)
         part.append(one(offset))
         part.flush()

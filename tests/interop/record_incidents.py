@@ -25,6 +25,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.domain import offsets_partition_of, uuid_bytes
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.logs import write_topics_file
 
 from .kafka import RealKafka
@@ -432,7 +433,9 @@ def _keep(kafka: Server, name: str, group: str, partition: int, topic_ids: dict[
             data = segment.read_bytes()
             (to / segment.name).write_bytes(data)
             sizes.append(len(data))
-    write_topics_file(folder, {uuid_bytes(topic_id): topic for topic, topic_id in topic_ids.items()})
+    write_topics_file(
+        LocalFolder(folder), {uuid_bytes(topic_id): topic for topic, topic_id in topic_ids.items()}
+    )
     about = {"group": group, "script": INCIDENTS[name][0].__doc__}
     (folder / "incident.json").write_text(json.dumps(about, indent=2) + "\n")
     return sizes

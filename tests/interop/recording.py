@@ -14,6 +14,7 @@ from typing import Self
 
 from kgroup.admin.recording.days import Unreadable, files_of, read
 from kgroup.admin.recording.lines import OPEN, Incident, Line, Looked
+from kgroup.history.sources.folders import LocalFolder
 from tests.own_home import environment
 
 from .server import Server
@@ -74,7 +75,7 @@ class Recording:
     def lines(self, *kinds: type) -> list[Line]:
         """What it has observed so far, or the lines of some kinds."""
         found = []
-        for file in files_of(self.folder):
+        for file in files_of(LocalFolder(self.folder)):
             for line in read(file, *kinds):
                 assert not isinstance(line, Unreadable), line.text
                 found.append(line)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from kgroup.domain import uuid_bytes
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.logs import write_topics_file
 
 from . import toolchain
@@ -71,7 +72,9 @@ def record(to: Path) -> None:
             if topic in ("__consumer_offsets", "__share_group_state") and segment.stat().st_size:
                 (to / segment.parent.name).mkdir(parents=True)
                 shutil.copy(segment, to / segment.parent.name)
-        write_topics_file(to, {uuid_bytes(described[described.index("TopicId:") + 1]): scene.topic})
+        write_topics_file(
+            LocalFolder(to), {uuid_bytes(described[described.index("TopicId:") + 1]): scene.topic}
+        )
     about = {"group": scene.group, "script": share_group.__doc__, "records": RECORDS}
     (to / "incident.json").write_text(json.dumps(about, indent=2) + "\n")
 

@@ -25,6 +25,7 @@ from kgroup.cli.views.checkups import document_of
 from kgroup.cli.views.lagging import documents
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.history.sources.logs import OffsetsLog, segment_logs
 from tests.receiver import Receiver
@@ -223,7 +224,7 @@ def test_at_ten_moments_the_recording_says_what_was_said_live(kafka: RealKafka, 
         ends.callback(transport.close)
         view = ClusterView(transport, now_ms=lambda: now_ms[0])
         terms = Terms(patience_s=0.0)
-        recorder = Recorder(view, tmp_path, lambda cluster: (groups, ()), terms, Limits())
+        recorder = Recorder(view, LocalFolder(tmp_path), lambda cluster: (groups, ()), terms, Limits())
         said = {}
 
         def moment() -> tuple[int, list[Any], list[Any]] | None:

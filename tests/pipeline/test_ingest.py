@@ -19,6 +19,7 @@ from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources import logs as sources
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.tables import ingest as ingest_module
@@ -82,7 +83,7 @@ def test_of_a_recorders_folder_the_log_is_read_and_none_that_was_set_aside(tmp_p
     for seed, log in enumerate(logs, 21):
         log.parent.mkdir(parents=True)
         log.write_bytes(b"".join(made_batches(seed, 90)))
-    Days(tmp_path / "in").append([Began(0, "0.1.0", None, False, 0)], 0)
+    Days(LocalFolder(tmp_path / "in")).append([Began(0, "0.1.0", None, False, 0)], 0)
     local_run.run([tmp_path / "in"], Store(tmp_path / "out"), 1 << 20, 1)
     check_equal(Store(tmp_path / "out"), in_process(logs[0].parent))
 

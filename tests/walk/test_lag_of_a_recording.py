@@ -12,6 +12,7 @@ from kgroup.admin.recording.days import files_of, read
 from kgroup.admin.recording.lines import Looked
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.recorder import Limits, Recorder
+from kgroup.history.sources.folders import LocalFolder
 from tests.recorded_lag import as_recorded
 from tests.walk.conftest import Ask
 from tests.walk.test_share_groups import old as old_shares
@@ -44,8 +45,13 @@ def test_what_is_unknown_then_is_what_was_unknown(
         return [group.group_id for group in listing.groups], listing.errors
 
     view = ClusterView(world.fake, retry=world.fake.retry())
-    Recorder(view, tmp_path / "r", found, Terms(patience_s=0.0), Limits()).look()
-    (look,) = (line for file in files_of(tmp_path / "r") for line in read(file) if isinstance(line, Looked))
+    Recorder(view, LocalFolder(tmp_path / "r"), found, Terms(patience_s=0.0), Limits()).look()
+    (look,) = (
+        line
+        for file in files_of(LocalFolder(tmp_path / "r"))
+        for line in read(file)
+        if isinstance(line, Looked)
+    )
     at = ("--at", str(look.at_ms), "--files", str(tmp_path / "r"))
     live, then = ask(world, "lag", "g-*", *more), ask(world, "lag", "g-*", *more, *at)
     assert (live.code == 0) == (then.code == 0), (live.code, then.code, then.err)

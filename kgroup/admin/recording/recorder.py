@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from kgroup.admin.codes import ERROR
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.causes import bad_of
 from kgroup.admin.recording.days import Days, Unreadable, files_of, read
 from kgroup.admin.recording.growing_past import GrowingPast
-from kgroup.admin.recording.incidents import Incidents
+from kgroup.admin.recording.incidents import BACK_MS, Incidents
+from kgroup.admin.recording.lease import Lost
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
 from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of, look
 from kgroup.admin.recording.retention import remove_old
@@ -21,19 +20,19 @@ from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Kind
-from kgroup.portable import lock
+from kgroup.history.sources.folders import Folder
 from kgroup.version import __version__
 
-TIDY_MS = 60_000
-"""How often the limits of the recording are enforced."""
-LOCK = ".recorder"
+TIDY_S, TIDY_SHARE = 60.0, 50
+"""How often the limits of the recording are enforced, and how many times as long as that takes it pauses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much to keep, and how often to poll the log."""
+    """How much to keep, how often to poll the log, and to store at a URL what was polled."""
 
     every_s: float = 1.0
+    upload_s: float = 60.0
     keep_ms: int | None = None
     most_bytes: int | None = None
 
@@ -64,7 +63,7 @@ class Recorder:
     def __init__(
         self,
         cluster: ClusterView,
-        folder: Path,
+        folder: Folder,
         find: Find,
         terms: Terms,
         limits: Limits,
@@ -78,12 +77,12 @@ class Recorder:
         self._note, self._changed = note, changed
         self._days = Days(folder)
         self._incidents, self._last_ms = resumed(folder)
-        self._log = TopicLog(cluster, folder)
+        self._log = TopicLog(cluster, folder, limits.upload_s)
         self._past = GrowingPast(cluster)
         self._known: Known | None = None
         self._brokers: dict[int, str] = {}
         self._rebalances: dict[str, tuple[int, int]] = {}
-        self._tidied_ms = 0
+        self._tidy_s = 0.0
         self._said: dict[str, str] = {}
         self._looked: Look | None = None
         self._disk: str | None = None
@@ -158,20 +157,24 @@ class Recorder:
 
     def tidy(self) -> None:
         """Remove what is more than may be kept."""
-        now_ms = self._now_ms()
-        if now_ms - self._tidied_ms < TIDY_MS:
+        keep_ms, most_bytes = self._limits.keep_ms, self._limits.most_bytes
+        clock = self._cluster.retry.clock
+        began_s = clock()
+        if began_s < self._tidy_s or keep_ms is None is most_bytes:
             return
-        self._tidied_ms = now_ms
         try:
-            for removed in remove_old(self._folder, now_ms, self._limits.keep_ms, self._limits.most_bytes):
+            for removed in remove_old(self._folder, self._now_ms(), keep_ms, most_bytes):
                 self._owed.append(removed)
             self._pay()
         except StorageError as error:
             self._full(error)
+        # A store may have very many objects to list.
+        self._tidy_s = clock() + max(TIDY_S, TIDY_SHARE * (clock() - began_s))
 
     def end(self) -> None:
         """Note that the recorder ends here."""
         try:
+            self._log.flush()
             self._pay()
             if self._begun:
                 self._store([Ended(self._now_ms())])
@@ -185,23 +188,24 @@ class Recorder:
             self._owed = []
 
     def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
-        if self._known is None or self._days.begins_file(now.at_ms):
+        if self._known is None or self._days.begins_day(now.at_ms):
             self._known = Known()
         unread = None if self._log.unread is None else self._log.unread.message
         return [*self._known.lines(now, self._terms, unread), *changes]
 
     def _store(self, lines: Sequence[Line], *, full: bool = False) -> None:
-        """Store lines; a file begins with what is known, and so does a run of the recorder.
+        """Store lines; a file begins with the incidents that are open.
 
-        `full`: the lines of a look, with all that the file does not have.
+        `full`: the lines of a look, with all that the day does not have.
         """
         now_ms = self._last_ms
         first: list[Line] = []
-        if not self._begun or self._days.begins_file(now_ms):
+        if self._days.begins_file(now_ms):
             id_, changes = self._cluster.cluster_id(ask=False), self._incidents.number
             first = [Began(now_ms, __version__, id_, self._begun, changes)]
             first += self._incidents.restated(now_ms)
-            self._known = self._known if full else None
+        if self._days.begins_day(now_ms) and not full:
+            self._known = None
         try:
             self._days.append([*first, *lines], now_ms)
         except StorageError:
@@ -210,6 +214,8 @@ class Recorder:
         self._begun = True
 
     def _full(self, error: StorageError) -> None:
+        if isinstance(error, Lost):
+            raise error
         if self._disk is None:
             self._disk = error.message
             self._say("disk", f"{error.message}: nothing is recorded until that works again")
@@ -256,18 +262,22 @@ class Recorder:
         self._rebalances = {name: at for name, at in self._rebalances.items() if name in now.facts}
 
 
-def resumed(folder: Path) -> tuple[Incidents, int]:
+def resumed(folder: Folder) -> tuple[Incidents, int]:
     """Return the incidents that a recording leaves open, and the time of its last line."""
+    found: list[Began | Incident] = []
+    last_ms = 0
     for file in reversed(files_of(folder)):
         lines = [line for line in read(file) if not isinstance(line, Unreadable)]
-        if lines:
-            changes = max(line.changes for line in lines if isinstance(line, Began))
-            found = Incidents.resumed((line for line in lines if isinstance(line, Incident)), changes)
-            return found, max(line.at_ms for line in lines)
-    return Incidents(), 0
+        last_ms = max([last_ms, *(line.at_ms for line in lines)])
+        found = [*(line for line in lines if isinstance(line, Began | Incident)), *found]
+        # What was closed may come back: no later file repeats it.
+        if found and found[0].at_ms < last_ms - BACK_MS:
+            break
+    changes = max((line.changes for line in found if isinstance(line, Began)), default=0)
+    return Incidents.resumed((line for line in found if isinstance(line, Incident)), changes), last_ms
 
 
-def changes_after(folder: Path, number: int) -> list[Incident]:
+def changes_after(folder: Folder, number: int) -> list[Incident]:
     """Return the changes of incidents in a recording after this one, in order."""
     found: list[Incident] = []
     for file in reversed(files_of(folder)):
@@ -277,21 +287,3 @@ def changes_after(folder: Path, number: int) -> list[Incident]:
         if any(isinstance(each, Began) and each.changes <= number for each in lines):
             break
     return found
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Let no other recorder record into a folder; StorageError if one does."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / LOCK).open("a") as file:
-            try:
-                lock(file.fileno())
-            except BlockingIOError:
-                raise StorageError(
-                    f"{folder} cannot be recorded into: another recorder does",
-                    hint="give each a folder of its own",
-                ) from None
-            yield
-    except OSError as error:
-        raise StorageError(f"cannot record into {folder}: {error.strerror}") from None

@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import GroupLag
-from kgroup.admin.recording.days import Unreadable, decoded, files_of, lines_of, read
+from kgroup.admin.recording.days import File, Unreadable, decoded, files_of, lines_of, read
 from kgroup.admin.recording.lags import Seen
 from kgroup.admin.recording.lines import (
     Began,
@@ -29,6 +28,7 @@ from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
 from kgroup.history.fold.removals import Today
+from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.layout import OBSERVED
 
 INTERVALS = 3
@@ -55,7 +55,7 @@ class Then:
     began: Began | None = None
     ended: Ended | None = None
     _ends: dict[TopicPartition, int | None] = field(default_factory=dict)
-    _lags: dict[bytes, list[tuple[Path, int, bytes]]] = field(default_factory=dict)
+    _lags: dict[bytes, list[tuple[File, int, bytes]]] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
         """Add a line of that moment, or of one before it."""
@@ -79,7 +79,7 @@ class Then:
                 places = (place_of(line.topic, number) for number in line.partitions)
                 self._ends |= zip(places, line.ends, strict=True)
 
-    def keep(self, file: Path, number: int, line: bytes) -> bool:
+    def keep(self, file: File, number: int, line: bytes) -> bool:
         """Keep a line of lag as it is; return whether it is one of that moment, or of one before it."""
         if (start := _LAGS.match(line)) is None or int(start[2]) > self.at_ms:
             return False
@@ -116,7 +116,7 @@ def _key(group_id: str) -> bytes:
     return json.dumps(group_id, ensure_ascii=False).encode()
 
 
-def at(folder: Path, time_ms: int, *, with_lag: bool = False) -> Then:
+def at(folder: Folder, time_ms: int, *, with_lag: bool = False) -> Then:
     """Return what the recorder that wrote this folder had seen at a time; of lag only where that is wanted.
 
     StorageError if there are no observations.
@@ -125,17 +125,18 @@ def at(folder: Path, time_ms: int, *, with_lag: bool = False) -> Then:
     if not files:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
-    # A file begins with all that was known: the one before it matters until its first look.
-    first = max(0, sum(file.stem <= utc(time_ms)[:10] for file in files) - 1)
-    found, after = _read(files[first:], time_ms, with_lag)
+    # A day begins with all that was known: the one before it matters until its first look.
+    days = sorted({file.day for file in files})
+    first = max(0, sum(day <= utc(time_ms)[:10] for day in days) - 1)
+    found, after = _read([file for file in files if file.day >= days[first]], time_ms, with_lag)
     if found.looked is None and first:
-        found, after = _read(files[first - 1 :], time_ms, with_lag)
+        found, after = _read([file for file in files if file.day >= days[first - 1]], time_ms, with_lag)
     found.next_ms = after.at_ms if isinstance(after, Looked) else None
     found.unknown = _unknown(found, after)
     return found
 
 
-def _read(files: Sequence[Path], time_ms: int, with_lag: bool) -> tuple[Then, Began | Looked | Ended | None]:
+def _read(files: Sequence[File], time_ms: int, with_lag: bool) -> tuple[Then, Began | Looked | Ended | None]:
     """Return what was seen by then, and the first line of what came after it."""
     found = Then(time_ms)
     kinds = (*_ALWAYS, *_OF_LAG) if with_lag else _ALWAYS
@@ -148,7 +149,7 @@ def _read(files: Sequence[Path], time_ms: int, with_lag: bool) -> tuple[Then, Be
                 found.unreadable.append(line.text)
             elif line.at_ms <= time_ms:
                 found.take(line)
-            elif isinstance(line, Began | Looked | Ended):
+            elif isinstance(line, Looked | Ended) or (isinstance(line, Began) and not line.goes_on):
                 return found, line
     return found, None
 
@@ -166,7 +167,7 @@ def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
         return f"the recorder did not run at {moment}: it ended at {utc(ended.at_ms)}, and {again}"
     if look is None:
         return f"the recorder began at {utc(began.at_ms)}, and had not looked at any group by {moment}"
-    if isinstance(after, Began) and not after.goes_on and found.at_ms > look.at_ms:
+    if isinstance(after, Began) and found.at_ms > look.at_ms:
         what = f"the recorder may not have run at {moment}: its last look was at {utc(look.at_ms)}"
         return f"{what}, and {again}"
     if look.failed:
@@ -189,14 +190,11 @@ def not_found(found: Then, name: str) -> ItemError:
     return ItemError(name, "GROUP_ID_NOT_FOUND", f"there was no group {name} at {utc(found.at_ms)}")
 
 
-def today_in(folder: Path, until_ms: int | None) -> Today:
+def today_in(folder: Folder, until_ms: int | None) -> Today:
     """Return the topics and the retention as the last look by this time saw them."""
-    files = files_of(folder)
-    if until_ms is not None:
-        files = [file for file in files if file.stem <= utc(until_ms)[:10]]
     world: World | None = None
     seen_ms = 0
-    for file in files[-1:]:  # it begins with all that was known
+    for file in _last_day(folder, until_ms):
         for line in read(file, World, Looked):
             if isinstance(line, Unreadable) or (until_ms is not None and line.at_ms > until_ms):
                 continue
@@ -209,14 +207,20 @@ def today_in(folder: Path, until_ms: int | None) -> Today:
     return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)
 
 
-def unread_in(folder: Path) -> str | None:
+def _last_day(folder: Folder, until_ms: int | None = None) -> list[File]:
+    """Return the files of the newest day, or of that by a time: it begins with all that was known."""
+    files = files_of(folder)
+    if until_ms is not None:
+        files = [file for file in files if file.day <= utc(until_ms)[:10]]
+    return [file for file in files if file.day == files[-1].day]
+
+
+def unread_in(folder: Folder) -> str | None:
     """Return why `__consumer_offsets` was not recorded at the last look; None where it was."""
-    looks = [
-        look for file in files_of(folder)[-1:] for look in read(file, Looked) if isinstance(look, Looked)
-    ]
+    looks = [look for file in _last_day(folder) for look in read(file, Looked) if isinstance(look, Looked)]
     return looks[-1].unread if looks else None
 
 
-def gaps_in(folder: Path) -> list[Gap]:
+def gaps_in(folder: Folder) -> list[Gap]:
     """Return the gaps that the recorder of this folder noticed."""
     return [line for file in files_of(folder) for line in read(file, Gap) if isinstance(line, Gap)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.lines import Gap
 from kgroup.domain import OFFSETS_TOPIC, uuid_text
 from kgroup.durations import utc
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
-from kgroup.history.sources.capture import Capture, OtherLog, PartitionCapture
+from kgroup.history.sources.capture import Capture, OtherLog, PartitionCapture, resume
+from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.layout import FORMER
 from kgroup.history.sources.logs import stored_topics
 from kgroup.history.sources.topics import Recording
@@ -26,12 +27,12 @@ class TopicLog:
     to their ends. `read_ms` is the time of the last poll that did.
     """
 
-    def __init__(self, cluster: ClusterView, folder: Path) -> None:
-        self._cluster, self._folder = cluster, folder
+    def __init__(self, cluster: ClusterView, folder: Folder, upload_s: float) -> None:
+        self._cluster, self._folder, self._upload_s = cluster, folder, upload_s
         self._recording: Recording | None = None
         self._gaps: list[Gap] = []
         self._known: dict[str, int] = {}
-        self._again_s = 0.0
+        self._again_s = self._uploaded_s = 0.0
         self._ids: set[bytes] = set()
         self.unread: KgroupError | None = None
         self.failures: dict[str, str] = {}
@@ -51,10 +52,14 @@ class TopicLog:
         try:
             if self._recording is None:
                 self._recording = self._opened()
+            self._check_id(self._recording.captures[0])
             self._recording.poll()
+            if clock() >= self._uploaded_s + self._upload_s:
+                self.flush()
+                self._uploaded_s = clock()
         except StorageError:
             self._drain()
-            self._recording = None  # what is on the disk says where to go on
+            self._recording = None  # what is stored says where to go on
             raise
         except KgroupError as error:
             self.unread, self._again_s = error, clock() + _pause_s(error)
@@ -64,6 +69,12 @@ class TopicLog:
         self.unread = self._forbidden()
         if not self.failures:
             self.read_ms = began_ms
+
+    def flush(self) -> None:
+        """Store all that waits; StorageError if that fails."""
+        if self._recording is not None:
+            self._check_id(self._recording.captures[0])
+            self._recording.flush()
 
     def gaps(self) -> list[Gap]:
         """Return the gaps noticed since the last call."""
@@ -78,23 +89,19 @@ class TopicLog:
         if self._recording is None:
             return
         for capture in self._recording.captures:
-            try:
+            with suppress(KgroupError):  # the next poll says what cannot be read
                 capture.topic.refresh(topics)
-            except KgroupError:
-                continue  # the next poll says what cannot be read
-            self._check_id(capture)
 
     def _opened(self) -> Recording:
-        before = {id_ for id_, name in stored_topics(self._folder).items() if name == OFFSETS_TOPIC}
-        made = Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._folder)
-        self._known, self._ids = {}, before
-        self._check_id(made.captures[0])
-        return made
+        stored = stored_topics(self._folder)
+        self._known, self._ids = {}, {id_ for id_, name in stored.items() if name == OFFSETS_TOPIC}
+        return Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._folder)
 
     def _check_id(self, capture: Capture) -> None:
-        """Set the recording of a topic aside that was deleted and created again: its offsets begin again."""
-        if capture.topic.name != OFFSETS_TOPIC:
-            return
+        """Set the recording of a topic aside that was deleted and created again: its offsets begin again.
+
+        Before the new id is stored: what ends in between is found by the next run.
+        """
         now = {id_ for id_, name in capture.topic.topic_names.items() if name == OFFSETS_TOPIC}
         if now and self._ids and not now & self._ids:
             why = f"the topic was created again, with the id {uuid_text(next(iter(now)))}"
@@ -122,15 +129,12 @@ class TopicLog:
         if part.next_offset < 0:
             return
         stamp = utc(self._cluster.now_ms()).replace(":", "")
-        aside = self._folder / f"{FORMER}{stamp}"
-        try:
-            aside.mkdir(exist_ok=True)
-            (self._folder / name).rename(aside / name)
-        except OSError as error:
-            raise StorageError(f"cannot set {name} aside: {error.strerror}") from None
-        text = f"{why}; the log before is in {aside.name}"
+        aside = f"{FORMER}{stamp}"
+        part.flush()
+        self._folder.move(name, f"{aside}/{name}")
+        text = f"{why}; the log before is in {aside}"
         self._gaps.append(Gap(self._cluster.now_ms(), capture.topic.name, number, part.next_offset, -1, text))
-        capture.parts[number] = PartitionCapture.resume(self._folder / name)
+        capture.parts[number] = resume(self._folder, name)
         self._known.pop(name, None)
 
     def _forbidden(self) -> KgroupError | None:

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.declaring import STOP_AFTER, option
@@ -10,14 +9,13 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.options import make
-from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.cli.inputs.locations import StorageOption, UploadEvery, storage_options
 from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
-    from kgroup.history.sources.capture import Keeper
     from kgroup.history.sources.topics import Recording
 
 _REPORT_S = 10.0
@@ -38,9 +36,7 @@ def command(
     out: Annotated[str, option("--out DIR|URL", "Folder, or URL, to record into.")],
     once: Annotated[bool, option("--once", "Record what is there now, then stop.")] = False,
     every: Annotated[str, option("--every DURATION", "How often to poll.")] = "1s",
-    upload_every: Annotated[
-        str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
-    ] = "1m",
+    upload_every: UploadEvery = "1m",
     stop_after: Annotated[str | None, option(STOP_AFTER, "Stop after this long.  [default: never]")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
@@ -51,14 +47,15 @@ def command(
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
+    from kgroup.history.sources.folders import folder_at
     from kgroup.history.sources.topics import Recording
 
     pause, often = max(0.05, parse_duration(every, "--every")), parse_duration(upload_every, "--upload-every")
-    keeper = _keeper(env, out, storage_option)
+    folder = folder_at(Location.parse(out), storage_options(env, storage_option))
     if once and stop_after is not None:
         raise ConfigError("--once and --stop-after exclude each other")
     with open_admin(env, stop_after_s=limit_of_many(env) if once else stop_after_s(stop_after)) as admin:
-        recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
+        recording = Recording(admin.transport, env.settings().timeout_s(), folder)
         reporter = Reporter(env, recording)
         if not once:
             env.note(f"recording {count_of(len(recording.parts), 'partition')} into {out}; Ctrl-C ends it")
@@ -83,15 +80,6 @@ def command(
             raise
         finally:
             env.note(reporter.summary(out))
-
-
-def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
-    place, chosen = Location.parse(out), storage_options(env, options)
-    if place.is_local:
-        return place.local
-    from kgroup.history.sources.uploads import Uploads
-
-    return Uploads(place, chosen)
 
 
 @dataclass

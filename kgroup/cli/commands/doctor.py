@@ -8,6 +8,7 @@ from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
 from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, result_of
 from kgroup.durations import parse_duration
@@ -42,8 +43,9 @@ def command(
         option("--at TIME", "As recorded at that time, UTC; with --files."),
     ] = None,
     files: Annotated[
-        list[str] | None, option("--files DIR", "With --at: the folder of kgroup record.")
+        list[str] | None, option("--files DIR|URL", "With --at: the recording of kgroup record.")
     ] = None,
+    storage_option: StorageOption = None,
     window: Annotated[str, option("--window DURATION", "How far back to read the history.")] = "1h",
     without: Annotated[
         str | None,
@@ -94,10 +96,10 @@ def command(
                 "--files with --at shows check-ups as they were recorded",
                 "leave out --kafka, --rights and --without",
             )
-        from kgroup.cli.views.recorded import examine_then
+        from kgroup.cli.views.recorded import examine_then, recording_at
 
         _only_one(group, all_groups)
-        return examine_then(env, group or (), files or (), at, top)
+        return examine_then(env, group or (), recording_at(env, files, storage_option), at, top)
     if kafka is not None:
         from kgroup.cli.views.release import examine_release
 

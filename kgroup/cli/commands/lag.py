@@ -12,6 +12,7 @@ from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.durations import duration_ms, parse_duration
 from kgroup.errors import ConfigError
 from kgroup.numbers import is_whole, whole_number
@@ -52,8 +53,9 @@ def command(
     ] = None,
     at: Annotated[str | None, option("--at TIME", "As recorded at that time, UTC; with --files.")] = None,
     files: Annotated[
-        list[str] | None, option("--files DIR", "With --at: the folder of kgroup record.")
+        list[str] | None, option("--files DIR|URL", "With --at: the recording of kgroup record.")
     ] = None,
+    storage_option: StorageOption = None,
     sort: Sort = None,
     top: Top = None,
     zookeeper: ZooKeeper = None,
@@ -84,9 +86,11 @@ def command(
         if at is None or rate is not None or zookeeper is not None or rest is not None:
             hint = "leave out --rate, --zookeeper and --rest"
             raise ConfigError("--files with --at shows lag as it was recorded", hint)
-        from kgroup.cli.views.recorded import lag_then
+        from kgroup.cli.views.recorded import lag_then, recording_at
 
-        return lag_then(env, group, files or (), at, limit, by_topic, in_time, pick)
+        return lag_then(
+            env, group, recording_at(env, files, storage_option), at, limit, by_topic, in_time, pick
+        )
     other = elsewhere(env, zookeeper, rest, longer_s=interval_s or 0.0)
     refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
     by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))

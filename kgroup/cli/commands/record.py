@@ -19,22 +19,23 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.option_file import config_option
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import absent, is_glob, matches
+from kgroup.cli.inputs.locations import StorageOption, UploadEvery, storage_options
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
 from kgroup.cli.views.checkups import left_out_of
 from kgroup.domain import OFFSETS_TOPIC, Document
 from kgroup.durations import duration_ms, iso, parse_duration
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, StorageError
 from kgroup.extras import require_extra
-from kgroup.log.files import replace_file
 from kgroup.numbers import whole_number
-from kgroup.text_files import read_text
+from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import ClusterView
     from kgroup.admin.recording.lines import Incident
     from kgroup.admin.recording.look import Find
     from kgroup.admin.recording.recorder import Recorder, State
+    from kgroup.history.sources.folders import Folder
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15})\s*(|kB|MB|GB|TB)")
@@ -51,13 +52,14 @@ SETTLED = "notified"
             "kgroup record ./recording --notify https://hooks.local/a --notify-format slack",
             "and post incidents",
         ),
+        ("kgroup record s3://backups/recording", "into an object store: nothing stays on this machine"),
         ("kgroup record ./recording --metrics 9405", "and serve 127.0.0.1:9405/metrics and /healthz"),
     ),
     has_json=False,
 )
 def command(
     env: Env,
-    folder: Annotated[Path, argument("DIR", "Folder to record into.")],
+    out: Annotated[str, argument("DIR|URL", "Folder, or URL, to record into.")],
     group: Annotated[
         list[str] | None, option("--group GLOB", "Look at these groups only; repeatable.  [default: all]")
     ] = None,
@@ -85,17 +87,21 @@ def command(
     metrics_limit: Annotated[
         int, option("--metrics-limit N", "Series of groups and partitions at most.", min=1)
     ] = 10_000,
+    upload_every: UploadEvery = "1m",
+    storage_option: StorageOption = None,
     stop_after: Annotated[str | None, option(STOP_AFTER, "Stop after this long.  [default: never]")] = None,
 ) -> ExitCode:
     """Record as a service: __consumer_offsets as capture does, and what only looks at the groups show.
 
     Stores check-ups, lag, members with their hosts, and ends of logs, wherever they differ from the look
     before; opens, updates and closes incidents. Lives through outages, and names each gap. Read it with
-    replay-log, blame, doctor --at and lag --at; all take --files DIR. Where __consumer_offsets may not be
-    read, it looks only.
+    replay-log, blame, doctor --at and lag --at; all take --files DIR, or the URL. Where __consumer_offsets
+    may not be read, it looks only.
     """
+    from kgroup.admin.recording.lease import alone
     from kgroup.admin.recording.look import Terms
-    from kgroup.admin.recording.recorder import Limits, Recorder, alone
+    from kgroup.admin.recording.recorder import Limits, Recorder
+    from kgroup.history.sources.folders import folder_at
 
     if incidents not in ("error", "warn"):
         raise ConfigError(f"--incidents {incidents!r} is unknown", "error or warn")
@@ -107,14 +113,16 @@ def command(
     )
     limits = Limits(
         max(0.05, parse_duration(every, "--every")),
+        parse_duration(upload_every, "--upload-every"),
         None if keep is None else duration_ms(keep, "--keep"),
         None if max_size is None else _bytes(max_size),
     )
+    folder = folder_at(Location.parse(out), storage_options(env, storage_option))
     stop = threading.Event()
     with ExitStack() as open_:
         ends_s = stop_after_s(stop_after)
         admin = open_.enter_context(open_admin(env, stop_after_s=ends_s))
-        open_.enter_context(alone(folder))
+        open_.enter_context(alone(folder, admin, env.note))
         post = open_.enter_context(_posting(env, folder, notify, notify_secret_file, notify_format))
         recorder = Recorder(
             admin,
@@ -130,7 +138,7 @@ def command(
             open_.enter_context(_served(env, recorder, metrics, metrics_limit))
         with _stopped_by_signals(stop):
             every_s = f"{terms.interval_ms / 1000:g} s"
-            env.note(f"recording into {folder}, with a look every {every_s}; Ctrl-C ends it")
+            env.note(f"recording into {out}, with a look every {every_s}; Ctrl-C ends it")
             recorder.run(stop, ends_s=admin.retry.clock() + ends_s)
     return ExitCode.OK if stop.is_set() else _seen_at_the_end(env, recorder.state)
 
@@ -176,7 +184,7 @@ def _find(patterns: Sequence[str]) -> "Find":
 
 @contextmanager
 def _posting(
-    env: Env, folder: Path, url: str | None, secret_file: Path | None, form: str
+    env: Env, folder: "Folder", url: str | None, secret_file: Path | None, form: str
 ) -> "Iterator[Callable[[Incident], None]]":
     """Post changes of incidents, first those that an earlier run could not deliver.
 
@@ -184,6 +192,7 @@ def _posting(
     """
     from kgroup.admin.recording.bodies import FORMATS
     from kgroup.admin.recording.recorder import changes_after, resumed
+    from kgroup.history.sources.folders import read_small
 
     if form not in FORMATS:
         raise ConfigError(f"--notify-format {form!r} is unknown", "one of " + ", ".join(FORMATS))
@@ -195,16 +204,18 @@ def _posting(
     require_extra("http", "--notify", "httpx")
     from kgroup.cli.env.webhook import PostLimits, Webhook
 
-    place = folder / SETTLED
-
     def settled(id_: str) -> None:
         try:
-            replace_file(place, id_.rpartition("-")[2] + "\n")
-        except OSError as error:
-            env.note(f"warning: cannot write {place}: {error.strerror}; {id_} may be posted again")
+            folder.write(SETTLED, f"{id_.rpartition('-')[2]}\n".encode())
+        except StorageError as error:
+            env.note(f"warning: {error.message}; {id_} may be posted again")
 
-    if not place.exists():
-        settled(f"-{resumed(folder)[0].number}")
+    stored = read_small(folder, SETTLED)
+    if stored is None:
+        number = resumed(folder)[0].number
+        settled(f"-{number}")
+    else:
+        number = whole_number(stored.decode("utf-8", "replace").strip(), f"{folder}/{SETTLED}")
     hook = Webhook(
         url,
         notify_secret(env.settings(), secret_file),
@@ -217,7 +228,7 @@ def _posting(
         name: Document = {"group_id": incident.title, "event": incident.event, "time": iso(incident.at_ms)}
         hook.put(name, id_=f"inc_{incident.id}-{incident.number}", content=FORMATS[form](incident))
 
-    for each in changes_after(folder, whole_number(read_text(place, str(place)).strip(), str(place))):
+    for each in changes_after(folder, number):
         post(each)
     try:
         yield post

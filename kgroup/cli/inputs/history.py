@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -15,16 +14,18 @@ from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of, grouped
 from kgroup.durations import iso
-from kgroup.errors import KgroupError, StorageError
+from kgroup.errors import KgroupError, StorageDenied, StorageError, StorageMissing, StorageUnreachable
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.removals import Today
 from kgroup.history.sources.layout import OBSERVED
 from kgroup.storage.location import Location
+from kgroup.storage.options import StorageOptions
 
 if TYPE_CHECKING:
     from kgroup.admin.read.source import Source
     from kgroup.history.replay import Coverage, Story
     from kgroup.history.sources.chunks import Progress
+    from kgroup.history.sources.folders import Folder
     from kgroup.history.sources.logs import OffsetsLog
 
 _COVERAGE_LINES = 8
@@ -61,24 +62,28 @@ def opened(
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
 
         places = list(map(Location.parse, files))
+        how = storage_options(env, options)
         try:
-            look = segments_of(places, storage_options(env, options))
+            look = segments_of(places, how)
+        except (StorageMissing, StorageDenied, StorageUnreachable):
+            raise
         except StorageError as error:
-            raise _not_recorded(places) or error from None
+            raise _not_recorded(_recordings(places, how)) or error from None
         for note in look.notes:
             env.note(note)
         logs = logs_of(look)
         all_logs: list[OffsetsLog] = [*logs]
         named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
+        recordings = _recordings(places, how)
         yield Source(
             all_logs,
             named,
             sizes=sizes,
             progress=_bar(env, sum(sizes)),
             state=[*state_logs_of(look)],
-            gaps=_gaps(places),
-            today=_today(places, selection.span.until_ms),
+            gaps=_gaps(recordings),
+            today=_today(recordings, selection.span.until_ms),
         )
         return
     from kgroup.admin.read.source import source_of
@@ -89,30 +94,29 @@ def opened(
         yield live
 
 
-def _not_recorded(places: Sequence[Location]) -> StorageError | None:
+def _not_recorded(recordings: "Sequence[Folder]") -> StorageError | None:
     """Return why a recorder has no segments; None of what is no recording."""
     from kgroup.admin.recording.then import unread_in
 
-    why = {folder: unread_in(folder) for folder in _recordings(places)}
     hint = "doctor --at and lag --at show what its looks saw"
-    texts = (f"{folder} has no {OFFSETS_TOPIC}: {text}" for folder, text in why.items() if text)
+    why = ((folder, unread_in(folder)) for folder in recordings)
+    texts = (f"{folder} has no {OFFSETS_TOPIC}: {text}" for folder, text in why if text)
     return next((StorageError(text, hint) for text in texts), None)
 
 
-def _gaps(places: Sequence[Location]) -> dict[tuple[str, int], list[str]]:
+def _gaps(recordings: "Sequence[Folder]") -> dict[tuple[str, int], list[str]]:
     """Return the gaps that a recorder noted next to its segments."""
-    recordings = _recordings(places)
     if not recordings:
         return {}
     from kgroup.admin.recording.then import gaps_in
 
     gaps = (gap for folder in recordings for gap in gaps_in(folder))
-    return grouped(((gap.topic, gap.partition), gap.text) for gap in gaps)
+    # One behind which nothing was stored yet is found again by the next run.
+    return grouped(dict.fromkeys(((gap.topic, gap.partition), gap.text) for gap in gaps))
 
 
-def _today(places: Sequence[Location], until_ms: int | None) -> Today:
+def _today(recordings: "Sequence[Folder]", until_ms: int | None) -> Today:
     """Return what a recorder saw of the cluster by this time; nothing of several recordings."""
-    recordings = _recordings(places)
     if len(recordings) != 1:
         return Today()
     from kgroup.admin.recording.then import today_in
@@ -120,9 +124,10 @@ def _today(places: Sequence[Location], until_ms: int | None) -> Today:
     return today_in(recordings[0], until_ms)
 
 
-def _recordings(places: Sequence[Location]) -> list[Path]:
-    folders = (place.local for place in places if place.is_local)
-    return [folder for folder in folders if (folder / OBSERVED).is_dir()]
+def _recordings(places: Sequence[Location], options: StorageOptions) -> "list[Folder]":
+    from kgroup.history.sources.folders import folder_at
+
+    return [folder for place in places if (folder := folder_at(place, options)).files(OBSERVED)]
 
 
 def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":

@@ -15,6 +15,9 @@ StorageOption = Annotated[
     ),
 ]
 """The parameter of a command that takes URLs."""
+UploadEvery = Annotated[
+    str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
+]
 Files = Annotated[
     list[str] | None,
     option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),

@@ -1,7 +1,6 @@
 """`doctor --at` and `lag --at`: what a recorder had stored at a moment."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -10,6 +9,7 @@ from kgroup.admin.recording.then import Then, at, not_found
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import Named, is_glob, matches
+from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.checkups import code_of, result_of
@@ -21,15 +21,14 @@ from kgroup.storage.location import Location
 if TYPE_CHECKING:
     from kgroup.cli.views.description import Pick
     from kgroup.cli.views.lagging import Limit
+    from kgroup.history.sources.folders import Folder
 
 
-def examine_then(
-    env: Env, groups: Sequence[str], files: Sequence[str], moment: str, top: int | None
-) -> ExitCode:
+def examine_then(env: Env, groups: Sequence[str], place: "Folder", moment: str, top: int | None) -> ExitCode:
     """Show the check-ups of groups, or of all, as they were stored at a moment."""
     from kgroup.admin.diagnose.doctor import Examined
 
-    past = _then(files, moment)
+    past = at(place, parse_time(moment))
     if past.unknown is not None:
         return show(env, _unknown(past))
     names, errors = _chosen(past, groups)
@@ -47,7 +46,7 @@ def examine_then(
 def lag_then(
     env: Env,
     groups: Sequence[str],
-    files: Sequence[str],
+    place: "Folder",
     moment: str,
     limit: "Limit | None",
     by_topic: bool,
@@ -59,7 +58,7 @@ def lag_then(
     from kgroup.admin.recording.lags import without_times
     from kgroup.cli.views.lag_parts import Shown
 
-    past = _then(files, moment, with_lag=True)
+    past = at(place, parse_time(moment), with_lag=True)
     if past.unknown is not None:
         errors, lags = [ItemError("", "NOT_SEEN", past.unknown)], {}
         head: tuple[str, ...] = (f"UNKNOWN: {past.unknown}",)
@@ -84,13 +83,13 @@ def _no_lag(past: Then, name: str) -> ItemError:
     return ItemError(name, "NOT_SEEN", f"the lag of {name} was not looked at: {why}")
 
 
-def _then(files: Sequence[str], moment: str, *, with_lag: bool = False) -> Then:
-    if len(files) != 1:
-        raise ConfigError("--at reads one recording", "add --files DIR, the folder of kgroup record")
-    place = Location.parse(files[0])
-    if not place.is_local:
-        raise ConfigError(f"{place} is no folder of this machine", "kgroup record writes into local folders")
-    return at(Path(place.local), parse_time(moment), with_lag=with_lag)
+def recording_at(env: Env, files: Sequence[str] | None, options: Sequence[str] | None) -> "Folder":
+    """Return the one recording that --files names; ConfigError for none or several."""
+    from kgroup.history.sources.folders import folder_at
+
+    if files is None or len(files) != 1:
+        raise ConfigError("--at reads one recording", "add --files DIR or URL, that of kgroup record")
+    return folder_at(Location.parse(files[0]), storage_options(env, options))
 
 
 def _hidden(past: Then, groups: Sequence[str]) -> Sequence[ItemError]:

@@ -5,14 +5,17 @@
     DIR/__share_group_state-3/…                        alike, where there are share groups
 
 Batches are kept as the broker sent them, compressed here if they were not. Resumable: what is on disk says
-where to continue, and a torn tail is cut off first. `uploads` does the same at a URL.
+where to continue, and a torn tail is cut off first.
+
+At a URL there is a segment per upload: objects do not grow, so batches wait for one. What waits when the
+process is killed is not lost: the next capture begins after the last object.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +24,15 @@ from typing import NamedTuple, Protocol
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources.chunks import RANGE_BYTES
-from kgroup.history.sources.layout import AnyFolder
+from kgroup.history.sources.folders import Folder, LocalFolder, RemoteFolder
+from kgroup.history.sources.layout import AnyFolder, is_segment
 from kgroup.history.sources.live import LiveTopic
-from kgroup.history.sources.logs import stored_topics, write_topics_file
+from kgroup.history.sources.logs import write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
 from kgroup.protocol.compression import Compression
+from kgroup.storage.files import RemoteFile
+from kgroup.storage.location import Location
+from kgroup.storage.opening import open_store
 
 DAY_MS = 86_400_000
 
@@ -196,32 +203,63 @@ def _leader_epoch(chunk: bytes, header: BatchHeader) -> int:
     return int.from_bytes(chunk[at : at + 4], "big", signed=True)
 
 
-class Keeper(Protocol):
-    """Where a capture stores what it records."""
+@dataclass(slots=True, kw_only=True)
+class UploadedPartition(PartitionCapture):
+    """A partition at a URL: an appended batch waits until `flush`, or until an object is full."""
 
-    def resume(self, name: str) -> PartitionCapture:
-        """Continue the recording of a partition by its name (`__consumer_offsets-7`), or begin one."""
-        ...
+    into: RemoteFolder
+    _batches: list[bytes] = field(default_factory=list)
+    _for: Location | None = None
 
-    def keep_names(self, names: Mapping[bytes, str]) -> None:
-        """Keep topic ids next to the segments."""
-        ...
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._batches))
+
+    def _keep(self, batches: list[bytes], sync: bool) -> None:
+        assert isinstance(self.path, Location)
+        if self.path != self._for:
+            self.flush()
+            self._for = self.path
+        self._batches += batches
+        if self.waiting >= OBJECT_BYTES:
+            self.flush()
+            self.path = None
+
+    def flush(self) -> None:
+        if self._for is None or not self._batches:
+            return
+        data = b"".join(self._batches)
+        self.into.write(f"{self._for.parent.name}/{self._for.name}", data)
+        self.bytes_kept += len(data)
+        self.batches += len(self._batches)
+        # The next batch begins another object: this one is never written again.
+        if self.path == self._for:
+            self.path = None
+        self._batches, self._for = [], None
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder on this machine to record into."""
+def resume(folder: Folder, name: str) -> PartitionCapture:
+    """Continue the recording of a partition by its name (`__consumer_offsets-7`), or begin one.
 
-    path: Path
+    StorageError if the folder cannot be used.
+    """
+    if isinstance(folder, LocalFolder):
+        return PartitionCapture.resume(folder.path / name)
+    assert isinstance(folder, RemoteFolder)
+    at, options = folder.place / name, folder.options
+    found = UploadedPartition(at, into=folder)
+    objects = [RemoteFile.of(each, options) for each in open_store(at, options).walk(at)]
+    segments = sorted(file for file in objects if is_segment(file))
+    while segments and found.next_offset < 0:
+        with (last := segments.pop()).open() as file:
+            batch, _ = last_batch(file, str(last))
+        if batch is not None:
+            found.continue_after(batch)
+    return found
 
-    def resume(self, name: str) -> PartitionCapture:
-        return PartitionCapture.resume(self.path / name)
 
-    def keep_names(self, names: Mapping[bytes, str]) -> None:
-        # A topic that is gone by now is still named in what was recorded before.
-        write_topics_file(self.path, {**stored_topics(self.path), **names})
-
-
+OBJECT_BYTES = 16 << 20
+"""Bytes from which an object is uploaded."""
 _WAITING_BYTES = 64 << 20
 CHEAP_S, NAMES_SHARE = 0.02, 50
 """The processor time from which looking up names is not cheap, and how many times as long it pauses then."""
@@ -233,13 +271,11 @@ class Capture:
     At a URL batches wait until there are enough for an object: `flush` keeps them.
     """
 
-    def __init__(self, topic: LiveTopic, out: Path | Keeper) -> None:
-        self.topic = topic
-        self.out = Folder(out) if isinstance(out, Path) else out
-        self.parts = {p: self.out.resume(f"{topic.name}-{p}") for p in topic.partitions}
-        self._names: dict[bytes, str] = {}
+    def __init__(self, topic: LiveTopic, out: Folder) -> None:
+        self.topic, self.out = topic, out
+        self.parts = {p: resume(out, f"{topic.name}-{p}") for p in topic.partitions}
+        self._named: set[bytes] = set()
         self._unnamed, self._again_s = False, 0.0
-        self._keep_names()
 
     @property
     def failures(self) -> dict[int, KgroupError]:
@@ -253,9 +289,11 @@ class Capture:
         cannot be kept.
         """
         before = sum(part.taken for part in self.parts.values())
+        # Not when they are learned: who records may have to set the log of another topic aside first.
+        self._keep_names()
         self.topic.try_again()
         for partition in set(self.topic.partitions) - self.parts.keys():
-            self.parts[partition] = self.out.resume(f"{self.topic.name}-{partition}")
+            self.parts[partition] = resume(self.out, f"{self.topic.name}-{partition}")
         for partition, part in self.parts.items():
             part.failure = None
             try:
@@ -268,7 +306,6 @@ class Capture:
         self._unnamed = self._unnamed or taken > 0
         if self._unnamed and time.monotonic() >= self._again_s:
             self._learn_names()
-        self._keep_names()
         return taken
 
     def _learn_names(self) -> None:
@@ -287,7 +324,7 @@ class Capture:
             part.flush()
         if self._unnamed:
             self._learn_names()
-            self._keep_names()
+        self._keep_names()
 
     def _read(self, partition: int, part: PartitionCapture) -> None:
         first, end = self.topic.bounds(partition)
@@ -330,6 +367,6 @@ class Capture:
         part.unchecked_epoch = None
 
     def _keep_names(self) -> None:
-        if not self.topic.topic_names.keys() <= self._names.keys():
-            self._names |= self.topic.topic_names
-            self.out.keep_names(self._names)
+        if not self.topic.topic_names.keys() <= self._named:
+            write_topics_file(self.out, self.topic.topic_names)
+            self._named |= self.topic.topic_names.keys()

@@ -15,6 +15,7 @@ from kgroup.history.log_items import BadRange
 from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
 from kgroup.history.sources.copies import Chosen, Stretch, chosen, in_order
+from kgroup.history.sources.folders import Folder, read_small
 from kgroup.history.sources.layout import (
     FORMER,
     MANIFEST,
@@ -30,7 +31,6 @@ from kgroup.history.sources.layout import (
     size_of,
     text_of,
 )
-from kgroup.log.files import replace_file
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
@@ -155,7 +155,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
             inside = (
                 file
                 for file in path.rglob("*.*")
-                if _wanted(file) and not _of_former(file, path) and file.is_file()
+                if _wanted(file) and not _of_former(file.relative_to(path).parts) and file.is_file()
             )
             below = _Below([_unpacked(path)] if path.is_file() else _own(inside, path))
         if not below.segments:
@@ -259,7 +259,9 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
             # Other topics may have any number of segments; of packed ones, one is enough to report it.
             folder = each.location.parent
             ours = _is_ours(folder) or folder == place
-            if _wanted(file := RemoteFile.of(each, options)) and (ours or is_packed(file) and not kept):
+            former = _of_former(each.location.path.removeprefix(place.path).split("/"))
+            wanted = _wanted(file := RemoteFile.of(each, options)) and not former
+            if wanted and (ours or is_packed(file) and not kept):
                 kept.append(file)
     if not seen:
         raise StorageMissing(f"there is nothing at {place}", "check its name; kgroup reads what is below it")
@@ -267,9 +269,9 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
     return found
 
 
-def _of_former(file: Path, place: Path) -> bool:
-    """Return whether a file below a place belongs to a log that a recorder set aside."""
-    return any(part.startswith(FORMER) for part in file.relative_to(place).parts[:-1])
+def _of_former(below: Sequence[str]) -> bool:
+    """Return whether a file, by its path below a place, is of a log that a recorder set aside."""
+    return any(part.startswith(FORMER) for part in below[:-1])
 
 
 def _wanted(file: AnyFile) -> bool:
@@ -366,20 +368,16 @@ def _partition_metadata(folder: str, text: str) -> dict[bytes, str]:
         return {}
 
 
-def stored_topics(folder: Path) -> dict[bytes, str]:
+def stored_topics(folder: Folder) -> dict[bytes, str]:
     """Return the topic ids that are kept in a folder of segments; none where there is no such file."""
-    return _topics_file(_text(folder / TOPICS_FILE))
+    return _topics_file((read_small(folder, TOPICS_FILE) or b"").decode("utf-8", "replace"))
 
 
-def topics_text(names: Mapping[bytes, str]) -> str:
-    """Return topic ids as kept next to segments, so that a replay without a broker can name topics."""
-    ids = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
-    return json.dumps(ids, indent=2) + "\n"
+def write_topics_file(folder: Folder, names: Mapping[bytes, str]) -> None:
+    """Keep topic ids in a folder of segments, beside those there: a replay without a broker names topics.
 
-
-def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
-    """Keep topic ids in a folder of segments; StorageError if that fails, and the file is as it was."""
-    try:
-        replace_file(folder / TOPICS_FILE, topics_text(names))
-    except OSError as error:
-        raise StorageError(f"cannot write {folder / TOPICS_FILE}: {error.strerror}") from None
+    StorageError if that fails, and the file is as it was.
+    """
+    every = sorted({**stored_topics(folder), **names}.items(), key=lambda item: item[1])
+    ids = {name: uuid_text(topic_id) for topic_id, name in every}
+    folder.write(TOPICS_FILE, (json.dumps(ids, indent=2) + "\n").encode())

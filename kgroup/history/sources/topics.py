@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
-from kgroup.history.sources.capture import Capture, Keeper, PartitionCapture
+from kgroup.history.sources.capture import Capture, PartitionCapture
+from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol.transport import Transport
 
@@ -18,9 +18,9 @@ _LOOK_S = 30.0
 class Recording:
     """The topics of a capture: `__consumer_offsets`, and `__share_group_state` once it exists."""
 
-    def __init__(self, transport: Transport, timeout_s: float, keeper: Path | Keeper) -> None:
-        self._transport, self._timeout_s, self._keeper = transport, timeout_s, keeper
-        self._offsets = Capture(LiveTopic(transport, timeout_s), keeper)
+    def __init__(self, transport: Transport, timeout_s: float, folder: Folder) -> None:
+        self._transport, self._timeout_s, self._folder = transport, timeout_s, folder
+        self._offsets = Capture(LiveTopic(transport, timeout_s), folder)
         self._state: Capture | None = None
         self._unseen: KgroupError | None = None
         self._look_s = time.monotonic()
@@ -35,7 +35,7 @@ class Recording:
             if not (isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 self._unseen = error
             return
-        self._state = Capture(topic, self._keeper)
+        self._state = Capture(topic, self._folder)
 
     def poll(self) -> None:
         """Record all that there is now."""

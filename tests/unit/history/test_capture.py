@@ -15,6 +15,7 @@ from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources import capture as capture_module
 from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.logs import segment_logs, topic_names_near, write_topics_file
 from kgroup.protocol.batches import Batch, end_marker_record, with_base_offset
 
@@ -73,7 +74,7 @@ class Topic:
 
 
 def captured(topic: Topic, out: Path) -> Capture:
-    return Capture(topic, out)  # type: ignore[arg-type]
+    return Capture(topic, LocalFolder(out))  # type: ignore[arg-type]
 
 
 def test_each_poll_keeps_what_has_come(tmp_path: Path) -> None:
@@ -165,14 +166,16 @@ def test_a_disk_that_fails_ends_the_capture(tmp_path: Path) -> None:
         capture.poll()
 
 
-def test_topics_are_named_as_soon_as_their_names_are_known(tmp_path: Path) -> None:
+def test_topics_are_named_by_the_poll_after_their_names_are_known_or_at_the_end(tmp_path: Path) -> None:
     topic = Topic({0: []})
     topic.topic_names = {ID: "orders"}
     capture = captured(topic, tmp_path)
+    capture.poll()
     assert topic_names_near([tmp_path]) == {ID: "orders"}
     topic.learned = {ID[::-1]: "pay"}
     topic.logs[0].append(one(0))
     capture.poll()
+    capture.flush()
     assert topic_names_near([tmp_path]) == {ID: "orders", ID[::-1]: "pay"}
 
 
@@ -187,7 +190,9 @@ def test_names_that_are_dear_to_look_up_are_not_looked_up_at_each_poll(
     capture.poll()
     topic.learned = {ID: "orders"}
     topic.logs[0].append(one(1))
-    assert capture.poll() == 1 and topic_names_near([tmp_path]) == {}
+    assert capture.poll() == 1
+    capture.poll()
+    assert topic_names_near([tmp_path]) == {}
     capture.flush()
     assert topic_names_near([tmp_path]) == {ID: "orders"}
 
@@ -230,14 +235,14 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_names_that_cannot_be_kept_leave_the_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_topics_file(tmp_path, {ID: "orders"})
+    write_topics_file(LocalFolder(tmp_path), {ID: "orders"})
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match=r"topics\.json: No space left"):
-        write_topics_file(tmp_path, {ID: "payments"})
+        write_topics_file(LocalFolder(tmp_path), {ID: "payments"})
     assert "orders" in (tmp_path / "topics.json").read_text()
 
 

@@ -53,12 +53,16 @@ def test_each_rule_says_what_it_is_about() -> None:
         assert rule["annotations"]["summary"] and named(rule["expr"])
 
 
-def test_the_manifest_and_the_unit_run_what_there_is() -> None:
+MANIFESTS = ("kubernetes.yaml", "kubernetes-url.yaml")
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_the_manifest_and_the_unit_run_what_there_is(name: str) -> None:
     from kgroup.cli.frame.lazy import walk
 
     (record,) = [command for command in walk() if command.name == "record"]
     options = {name for parameter in record.params for name in parameter.opts}
-    (manifest,) = yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text(encoding="utf-8"))
+    (manifest,) = yaml.safe_load_all((EXAMPLES / name).read_text(encoding="utf-8"))
     (container,) = manifest["spec"]["template"]["spec"]["containers"]
     assert manifest["spec"]["replicas"] == 1
     unit = (EXAMPLES / "kgroup-record.service").read_text(encoding="utf-8")
@@ -67,8 +71,20 @@ def test_the_manifest_and_the_unit_run_what_there_is() -> None:
         assert {word for word in words if word.startswith("--")} <= options | {"--command-config"}
 
 
+def test_at_a_url_no_volume_keeps_anything() -> None:
+    text = (EXAMPLES / "kubernetes-url.yaml").read_text(encoding="utf-8")
+    spec = yaml.safe_load(text)["spec"]
+    assert {key for volume in spec["template"]["spec"]["volumes"] for key in volume} == {
+        "name",
+        "secret",
+        "emptyDir",
+    }
+    assert "volumeClaimTemplates" not in spec and spec["strategy"] == {"type": "Recreate"}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
 @pytest.mark.parametrize("version", ["1.29", kubernetes_validate.latest_version()])
-def test_kubernetes_takes_the_manifest(version: str) -> None:
+def test_kubernetes_takes_the_manifest(version: str, name: str) -> None:
     """By the API's own schema, and no field that it does not know."""
-    for document in yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text(encoding="utf-8")):
+    for document in yaml.safe_load_all((EXAMPLES / name).read_text(encoding="utf-8")):
         kubernetes_validate.validate(document, version, strict=True)

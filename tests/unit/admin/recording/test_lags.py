@@ -18,6 +18,7 @@ from kgroup.admin.recording.lines import Began, Ends, LagsMoved, Looked
 from kgroup.admin.recording.then import at
 from kgroup.admin.statuses import READING
 from kgroup.domain import place_of
+from kgroup.history.sources.folders import LocalFolder
 
 T = 20_000 * 86_400_000
 
@@ -44,7 +45,7 @@ def test_each_look_is_read_as_it_was(
 ) -> None:
     monkeypatch.setattr(lags, "RESTATED", restated)
     by = random.Random(seed)
-    days, stated = Days(tmp_path), Stated()
+    days, stated = Days(LocalFolder(tmp_path)), Stated()
     days.append([Began(T, "0", None, False, 0)], T)
     ends: dict[int, int | None] = dict.fromkeys(range(4), 10)
     commits = {(name, number): (10, T + 5_000) for name in ("a", 'b"\\') for number in range(4)}
@@ -74,12 +75,12 @@ def test_each_look_is_read_as_it_was(
         days.append([*stored, Looked(at_ms, at_ms, 10_000)], at_ms)
         saw[at_ms] = seen
     for at_ms, seen in saw.items():
-        found = at(tmp_path, at_ms, with_lag=True)
+        found = at(LocalFolder(tmp_path), at_ms, with_lag=True)
         assert found.unknown is None
         for name, lag in seen.lags.items():
             assert found.lag(name) == lag
             assert found.lag(name) is not None and without_times(lag).max_time_lag_ms is None
-        assert at(tmp_path, at_ms).lag("a") is None  # it was not asked for
+        assert at(LocalFolder(tmp_path), at_ms).lag("a") is None  # it was not asked for
 
 
 def _of(commit: tuple[int, int], end: int | None, by: random.Random) -> tuple[int | None, int | None, int]:
@@ -87,15 +88,15 @@ def _of(commit: tuple[int, int], end: int | None, by: random.Random) -> tuple[in
 
 
 def test_a_line_of_lag_that_cannot_be_read_makes_that_lag_unknown(tmp_path: Path) -> None:
-    days, stated = Days(tmp_path), Stated()
+    days, stated = Days(LocalFolder(tmp_path)), Stated()
     ends = {place_of("t", 0): 9}
     seen = Seen(T, {name: group(name, [row(0, 3, 9, T - 5, T)]) for name in ("a", "b")}, ends)
     days.append([Began(T, "0", None, False, 0), Ends(T, "t", (0,), (0,), (9,)), *stated.lines(seen)], T)
-    (file,) = files_of(tmp_path)
-    with file.open("ab") as opened:
+    (file,) = files_of(LocalFolder(tmp_path))
+    with (tmp_path / file.name).open("ab") as opened:
         opened.write(f'["LagsMoved",[{T},"a",null,[],[["t",[0],[4],["x"]]]]]\n'.encode())
-    Days(tmp_path).append([Looked(T, T, 10_000)], T)
-    found = at(tmp_path, T, with_lag=True)
+    Days(LocalFolder(tmp_path)).append([Looked(T, T, 10_000)], T)
+    found = at(LocalFolder(tmp_path), T, with_lag=True)
     assert found.lag("a") is None and found.lag("b") == seen.lags["b"]
 
 

@@ -6,7 +6,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from kgroup.admin.recording.retention import remove_old
+from kgroup.errors import StorageUnreachable
+from kgroup.history.sources.folders import LocalFolder
+from tests.memory_store import MemoryStore, opened
 
 DAY_MS = 86_400_000
 NOW = 20_000 * DAY_MS
@@ -31,7 +36,7 @@ A = [f"__consumer_offsets-0/{n:020d}.log" for n in (0, 40, 90)]
 
 def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> None:
     recording(tmp_path, A)
-    (gone,) = remove_old(tmp_path, NOW, int(1.5 * DAY_MS), None)
+    (gone,) = remove_old(LocalFolder(tmp_path), NOW, int(1.5 * DAY_MS), None)
     assert left(tmp_path) == set(A[1:])
     assert (gone.file, gone.first, gone.until, gone.bytes) == (A[0], 0, 40, 100)
     assert gone.modified_ms == NOW - 2 * DAY_MS
@@ -40,7 +45,7 @@ def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> 
 def test_the_newest_segment_and_day_stay_however_old_and_large(tmp_path: Path) -> None:
     days = ["observed/2024-10-03.ndjson", "observed/2024-10-04.ndjson"]
     recording(tmp_path, [*A, *days])
-    removed = list(remove_old(tmp_path, NOW + 1000 * DAY_MS, DAY_MS, 1))
+    removed = list(remove_old(LocalFolder(tmp_path), NOW + 1000 * DAY_MS, DAY_MS, 1))
     assert left(tmp_path) == {A[2], days[1]}
     assert [each.file for each in removed] == [*A[:2], days[0]]
 
@@ -49,12 +54,39 @@ def test_the_size_is_that_of_all_and_no_more_goes_than_must(tmp_path: Path) -> N
     other = [f"__consumer_offsets-1/{n:020d}.log" for n in (0, 7)]
     recording(tmp_path, [A[0], other[0], A[1], A[2], other[1]])
     (tmp_path / "topics.json").write_bytes(bytes(50))
-    assert list(remove_old(tmp_path, NOW, None, 550)) == []
-    assert [each.file for each in remove_old(tmp_path, NOW, None, 400)] == [A[0], other[0]]
+    assert list(remove_old(LocalFolder(tmp_path), NOW, None, 550)) == []
+    assert [each.file for each in remove_old(LocalFolder(tmp_path), NOW, None, 400)] == [A[0], other[0]]
 
 
 def test_of_a_log_that_was_set_aside_nothing_stays(tmp_path: Path) -> None:
     former = "former-2024-10-04T000000Z/__consumer_offsets-0/" + "0" * 20 + ".log"
     recording(tmp_path, [former, A[0]])
-    list(remove_old(tmp_path, NOW, DAY_MS // 2, None))
+    list(remove_old(LocalFolder(tmp_path), NOW, DAY_MS // 2, None))
     assert left(tmp_path) == {A[0]} and not (tmp_path / "former-2024-10-04T000000Z").exists()
+
+
+def test_at_a_url_days_go_as_a_whole_and_what_an_interruption_leaves_is_their_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [NOW - 9 * DAY_MS]
+    store = MemoryStore(lambda: now[0])
+    folder = opened(monkeypatch, store)
+    days = [f"observed/2024-10-{day}.ndjson" for day in ("03", "03-00001", "03-00002", "04", "04-00001")]
+    for name in (*days, *A):
+        store.write(folder.place / name, bytes(100))
+        now[0] += DAY_MS
+    store.write(folder.place / "topics.json", b"")
+    store.before = lambda path: store.down() if path.endswith("03-00001.ndjson") else None
+    removing = remove_old(folder, NOW, 1, None)
+    assert [next(removing).file for _ in range(2)] == [days[2], days[1]]
+    with pytest.raises(StorageUnreachable):
+        next(removing)
+    assert set(store.names) == {days[0], *days[3:], *A, "topics.json"}
+    store.up()
+    gone = list(remove_old(folder, NOW, 1, None))
+    assert [(each.file, each.first, each.until, each.bytes) for each in gone] == [
+        (days[0], None, None, 100),
+        (A[0], 0, 40, 100),
+        (A[1], 40, 90, 100),
+    ]
+    assert set(store.names) == {*days[3:], A[2], "topics.json"} and gone[0].modified_ms == NOW - 9 * DAY_MS

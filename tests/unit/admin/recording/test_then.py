@@ -12,6 +12,7 @@ from kgroup.admin.recording.days import Days
 from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged
 from kgroup.admin.recording.then import at, gaps_in, not_found
 from kgroup.errors import StorageError
+from kgroup.history.sources.folders import LocalFolder
 
 DAY_MS = 86_400_000
 T = 20_000 * DAY_MS
@@ -30,7 +31,8 @@ def judged(s: int, state: str) -> Judged:
     return Judged(T + s * 1000, "g", "classic", state, (), (), ())
 
 
-def recorded(folder: Path, lines: Iterable[Line]) -> Path:
+def recorded(path: Path, lines: Iterable[Line]) -> LocalFolder:
+    folder = LocalFolder(path)
     days = Days(folder)
     for line in lines:
         days.append([line], line.at_ms)
@@ -122,15 +124,15 @@ def test_why_a_group_is_not_there(tmp_path: Path) -> None:
 
 def test_a_line_that_cannot_be_read_makes_the_moment_unknown(tmp_path: Path) -> None:
     folder = recorded(tmp_path, [began(0), judged(1, "Stable"), looked(1)])
-    with next(folder.glob("observed/*")).open("ab") as file:
+    with next(tmp_path.glob("observed/*")).open("ab") as file:
         file.write(b'["Judged",[1]]\n')
-    recorded(folder, [looked(11)])
+    recorded(tmp_path, [looked(11)])
     assert "line 4 cannot be read" in (at(folder, T + 12_000).unknown or "")
 
 
 def test_a_capture_has_no_observations(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="has no observations"):
-        at(tmp_path, T)
+        at(LocalFolder(tmp_path), T)
 
 
 def test_gaps_are_found_among_all_lines(tmp_path: Path) -> None:

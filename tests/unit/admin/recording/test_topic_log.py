@@ -13,10 +13,13 @@ from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError, Unreachable
 from kgroup.history.sources import topics
+from kgroup.history.sources.folders import Folder, LocalFolder, read_small
 from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.batches import Batch, with_base_offset
+from kgroup.storage.location import Location
+from tests.memory_store import Killed, MemoryStore, opened
 from tests.unit.admin.fake_cluster import FakeCluster
-from tests.unit.history.test_capture import ID, NOW, Topic, kept_in, one
+from tests.unit.history.test_capture import ID, NOW, Topic, one
 
 OTHER = ID[::-1]
 
@@ -24,7 +27,7 @@ OTHER = ID[::-1]
 class World:
     """A cluster's offsets topic, and the recording of it; `restart` is another process."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.topic = Topic({0: [one(0), one(1)], 1: [one(0)]})
         self.topic.topic_names = {ID: OFFSETS_TOPIC}
@@ -41,7 +44,7 @@ class World:
         return self.topic
 
     def restart(self) -> None:
-        self.log = TopicLog(ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW), self.folder)
+        self.log = TopicLog(ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW), self.folder, 0.0)
 
     def polled(self) -> list[tuple[int, int, int]]:
         """Poll; the gaps that were noticed, as partition, first and last offset."""
@@ -49,17 +52,27 @@ class World:
         self.log.refresh()
         return [(gap.partition, gap.first, gap.last) for gap in self.log.gaps()]
 
-    def offsets(self, folder: Path | None = None) -> dict[int, list[int]]:
+    def offsets(self, below: str = "") -> dict[int, list[int]]:
         """What is recorded: the offsets of each partition."""
         found = {}
-        for log in segment_logs([folder or self.folder]):
+        at = Location.parse(str(self.folder))
+        for log in segment_logs([at / below if below else at]):
             found[log.partition] = [h.base_offset for _, headers in log.batches() for h in headers]
         return found
 
+    @property
+    def former(self) -> str:
+        """The folder of logs that were set aside."""
+        stored = {file.name.partition("/")[0] for file in self.folder.files()}
+        (found,) = (name for name in stored if name.startswith("former-"))
+        return found
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(tmp_path / "recording", monkeypatch)
+
+@pytest.fixture(params=["folder", "url"])
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    if request.param == "folder":
+        return World(LocalFolder(tmp_path / "recording"), monkeypatch)
+    return World(opened(monkeypatch, MemoryStore()), monkeypatch)
 
 
 def test_it_goes_on_exactly_where_it_was(world: World) -> None:
@@ -87,8 +100,7 @@ def test_a_topic_that_was_created_again_is_recorded_from_its_start(world: World)
     gaps = world.polled()
     assert {gap[:2] for gap in gaps} == {(0, 2), (1, 1)}
     assert world.offsets() == {0: [0, 1, 2, 3], 1: [0, 1, 2]}
-    (former,) = world.folder.glob("former-*")
-    assert world.offsets(former) == {0: [0, 1], 1: [0]}
+    assert world.offsets(world.former) == {0: [0, 1], 1: [0]}
     world.restart()
     assert world.polled() == [], "once"
 
@@ -111,7 +123,8 @@ def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
     world.polled()
     assert world.offsets() == {0: [0, 1], 1: [0]}
     assert Batch(world.topic.logs[0][1]).partition_leader_epoch == 9
-    assert world.topic.logs[0][1] in kept_in(world.folder)
+    kept = [read_small(world.folder, file.name) or b"" for file in world.folder.files()]
+    assert any(world.topic.logs[0][1] in data for data in kept)
 
 
 def test_offsets_that_were_gone_are_a_gap_once(world: World) -> None:
@@ -122,7 +135,8 @@ def test_offsets_that_were_gone_are_a_gap_once(world: World) -> None:
     assert world.polled() == []
 
 
-def test_a_full_disk_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(LocalFolder(tmp_path), monkeypatch)
     world.polled()
     world.topic.logs[0] += [one(2), one(3)]
     sync = os.fsync
@@ -140,6 +154,75 @@ def test_a_full_disk_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch
             with pytest.raises(StorageError, match="No space left"):
                 world.log.poll()
     assert world.polled() == [] and world.offsets() == {0: [0, 1, 2, 3], 1: [0]}
+
+
+def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not stored before an upload: not when the recorder dies, nor when the store does not take it."""
+    store = MemoryStore()
+    world = World(opened(monkeypatch, store), monkeypatch)
+    world.polled()
+    monkeypatch.setattr(world.log, "_upload_s", 60.0)
+    world.topic.logs[0].append(one(2))
+    assert world.polled() == [] and world.offsets()[0] == [0, 1]
+    world.restart()
+    store.down()
+    world.topic.logs[1].append(one(1))
+    with pytest.raises(StorageError, match="could not be reached"):
+        world.log.poll()
+    store.up()
+    assert world.polled() == [] and world.offsets() == {0: [0, 1, 2], 1: [0, 1]}
+    world.topic.logs[0].append(one(3))
+    monkeypatch.setattr(world.log, "_upload_s", 60.0)
+    world.polled()
+    world.log.flush()
+    assert world.offsets() == {0: [0, 1, 2, 3], 1: [0, 1]}
+
+
+def test_what_waits_of_a_log_that_is_set_aside_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(opened(monkeypatch, MemoryStore()), monkeypatch)
+    world.polled()
+    monkeypatch.setattr(world.log, "_upload_s", 60.0)
+    world.topic.logs[0].append(one(2))
+    world.polled()
+    world.topic.logs, world.topic.topic_names = {0: [one(0)], 1: []}, {OTHER: OFFSETS_TOPIC}
+    assert sorted(world.polled() + world.polled()) == [(0, 3, -1), (1, 1, -1)]
+    world.log.flush()
+    assert world.offsets() == {0: [0]} and world.offsets(world.former) == {0: [0, 1, 2], 1: [0]}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_log_that_is_set_aside_is_lost_at_no_moment(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorder dies at each change of the store in turn: the new log never continues the former one."""
+    for change in range(20):
+        store = MemoryStore()
+        world = World(opened(monkeypatch, store), monkeypatch)
+        world.polled()
+        world.topic.logs[0].append(one(2))
+        world.polled()
+        # As many records and the same epochs: only the id shows it.
+        world.topic.logs = {0: [one(n) for n in range(5)], 1: [one(n) for n in range(3)]}
+        world.topic.topic_names = {OTHER: OFFSETS_TOPIC}
+        left = [change]
+
+        def dies(path: str, left: list[int] = left) -> None:
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+
+        setattr(store, when, dies)
+        try:
+            world.polled()
+        except Killed:
+            setattr(store, when, lambda path: None)
+            world.restart()
+            world.polled()
+        assert world.offsets() == {0: [0, 1, 2, 3, 4], 1: [0, 1, 2]}
+        formers = {name.partition("/")[0] for name in store.names if name.startswith("former-")}
+        kept = [world.offsets(former) for former in formers]
+        assert sorted(offset for former in kept for offset in former.get(0, ())) == [0, 1, 2]
+        if left[0]:
+            break
+    assert change > 6
 
 
 def test_brokers_that_are_down_are_asked_again(world: World) -> None:
@@ -175,4 +258,4 @@ def test_names_of_topics_that_are_gone_by_now_are_kept(world: World) -> None:
     world.topic.topic_names = {ID: OFFSETS_TOPIC}
     world.restart()
     world.polled()
-    assert "orders" in (world.folder / "topics.json").read_text(encoding="utf-8")
+    assert "orders" in (read_small(world.folder, "topics.json") or b"").decode()
