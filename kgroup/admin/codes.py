@@ -78,8 +78,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
     PartitionStatus.NOT_BEGUN: Meaning(
         "Its owner has committed nothing yet. An error when a record came since and waited for longer than "
-        "the "
-        "member may take between two polls.",
+        "the member may take between two polls, or when three members in turn ended before its first commit.",
         "OffsetFetch, the history, ListOffsets by time",
     ),
     PartitionStatus.STALLED: Meaning(
@@ -88,7 +87,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "long as the group usually takes; an error when other partitions were committed 15 s (and ten "
         "times that "
         "long) later, when they wait for longer than the member may take between two polls, or when three "
-        "members in turn ended before the same record.",
+        "members in turn ended before the same record, whether or not one is there now.",
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(
@@ -297,9 +296,9 @@ CODES: dict[str, Code] = {
     "KG306": Code(
         WARN,
         "An assigned partition has no committed offset",
-        "Wait for the first commit. If it does not come, see auto.offset.reset. Where the topic was created "
-        "again, restart members of librdkafka (2.16): they pass over its leaders until those have as high an "
-        "epoch as the former topic's, and read nothing, with any broker.",
+        "Wait for the first commit. If it does not come, see auto.offset.reset, and why members end. Where the "
+        "topic was created again, restart members of librdkafka (2.16): they pass over its leaders until those "
+        "have as high an epoch as the former topic's, and read nothing, with any broker.",
         (_OFFSETS,),
         "not-begun",
     ),

@@ -272,9 +272,16 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
         return None
     if isinstance(f.waited_ms, Unseen):
         return f.waited_ms
-    weight = ERROR if f.waited_ms > f.owner.poll_ms else INFO
     why = f"{f.owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
-    return Status(PartitionStatus.NOT_BEGUN, weight, why)
+    if f.waited_ms > f.owner.poll_ms:
+        return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
+    if f.waited_ms >= SUSPECT_MS and f.progress is not None:
+        if isinstance(f.progress, Unseen):
+            return f.progress
+        if (ended := f.progress.generations) >= LOOPS:
+            why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
+            return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
+    return Status(PartitionStatus.NOT_BEGUN, INFO, why)
 
 
 def _stalled(f: PartitionFacts) -> Status | Unseen | None:

@@ -25,6 +25,7 @@ DOUBLE = (
     "protocol=consumer commits=none log=recreated since=120",
     "subscription=pattern-of-nothing membership=flapping",
     "protocol=streams",
+    "owner=looping others=alone since=120",
     "owner=dead-static stamps=late",
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
@@ -41,7 +42,8 @@ TABLES = (
 """The tables of checks by code, or by status."""
 OTHERS = (("kgroup.admin.diagnose.checks", "stopped"), ("kgroup.admin.diagnose.checks", "unread"))
 """Checks that stand in no table."""
-DOUBTS = (
+DOUBTS: tuple[tuple[str, object], ...] = (
+    ("kgroup.admin.diagnose.doctor.judge_ended", lambda *_: None),
     ("kgroup.admin.diagnose.reading.Course.stamped_late", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
 )

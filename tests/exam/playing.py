@@ -723,6 +723,9 @@ class Group:
         elif owner == "looping":
             for ago in range(since, 2_000, -max(10_000, since // 8)):
                 self._at(ago, self._restart)
+            if self.state.others == "alone":
+                # Its supervisor waits longer and longer before it starts it again.
+                self._at(1_500, self._fails)
         elif owner == "none":
             self._at(since + 5, self._all_leave)
 
@@ -758,6 +761,12 @@ class Group:
         fresh.epoch = 0
         self._beat(fresh, first=True)
         self._settle()
+
+    def _fails(self) -> None:
+        old = self.owner(self.subject)
+        if old is not None:
+            self._ends(old.owned)
+            self._leave(old)
 
     def _ends(self, places: frozenset[Place]) -> None:
         """A member goes, before it commits what waits in these partitions."""

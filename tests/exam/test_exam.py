@@ -41,6 +41,10 @@ FOUND = (
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
     "owner=hung since=120 others=alone stamps=stray",
+    "owner=looping others=alone since=120",
+    "owner=looping commits=none others=alone since=120 protocol=consumer",
+    "owner=looping commits=none since=120",
+    "log=open since=400 stamps=ahead",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

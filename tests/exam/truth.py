@@ -12,6 +12,7 @@ from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
+FUTURE_MS = 60_000
 LOOPS = 3
 """Generations of an owner that end at the same record make a loop."""
 NEAR_ITS_END = 0.75
@@ -74,6 +75,10 @@ def truth_of(group: Group) -> Truth:
         said = _status(group, part)
         if group.state.stamps != "right" and said[0][0] in TIMED:
             said = [*said, ("unknown", "unknown")]
+            newest = max((e.ms for e in part.entries), default=0) + group.stamps_ms(place.topic)
+            if said[0][0] == "stalled" and newest <= group.look_ms + FUTURE_MS + NEAR:
+                # Nothing shows that its times are ahead; later they count as old.
+                said.append(("reading", "ok"))
             read = [
                 p for p in group.parts.values() if p.place.topic == place.topic and p.commits and p.exists
             ]
@@ -87,7 +92,7 @@ def truth_of(group: Group) -> Truth:
             work.add(place)
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
-    error = _stuck(group) or frozenset({"KG122"}) in _broken(group)
+    error = _stuck(group) or frozenset({"KG122"}) in _broken(group) or _fruitless(group, NEAR)
     holding = frozenset(_holding(group))
     return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error)
 
@@ -166,6 +171,8 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     owner, committed = group.owner(part.place), part.committed
     waiting = part.readable(part.start if committed is None else committed)
     if not group.members:
+        if committed is not None and len(_ended(group, part, waiting[0].ms)) >= LOOPS:
+            return [("stalled", "error")]
         return [("unread", "warn")]
     if owner is None:
         readers = [m for m in group.members if subscribes(group, m, part.place.topic)]
@@ -182,7 +189,12 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
         return [("absent", "warn")]
     if committed is None:
         since = owner.got_ms[part.place]
+        ended = _ended(group, part, 0)
+        if len(ended) >= LOOPS:
+            since = min(since, ended[0])
         came = [e.ms for e in waiting if e.ms > since]
+        if came and sum(ms >= came[0] for ms in ended) >= LOOPS:
+            return [("not-begun", w) for w in _around(group.look_ms - came[0], SUSPECT_MS, "info", "error")]
         if not came:
             return [("not-begun", "info")]
         return [("not-begun", w) for w in _around(group.look_ms - came[0], POLL_MS, "info", "error")]
@@ -216,7 +228,7 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
             for slack in (-near, 0, near)
         ]
     ends = [end.ms for end in group.ends if part.place in end.places]
-    ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in ends)
+    ended = len(_ended(group, part, waiting[0].ms))
     # Whether one that came and went on its own had it is not known of each client.
     certain = group.state.membership != "flapping"
     if ended >= LOOPS and certain and waited > PROMPT_MS + NEAR:
@@ -238,6 +250,12 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     if older and min(older) <= NEAR and idle <= max(bounds) + NEAR:
         found.append(("falling-behind", "warn"))
     return list(dict.fromkeys(found))
+
+
+def _ended(group: Group, part: Part, since_ms: int) -> list[int]:
+    """When members ended that had a partition, since a moment and since it was last committed."""
+    since_ms = max(since_ms, part.commits[-1].ms if part.commits else 0)
+    return [end.ms for end in group.ends if part.place in end.places and end.ms >= since_ms]
 
 
 def _reading(waited: int, alone: int, others: int, usual: int, silent: bool) -> Said:
@@ -272,6 +290,21 @@ def _stuck(group: Group) -> bool:
     return any(not member.left for member in group.members[:-1])
 
 
+def _fruitless(group: Group, slack_ms: int) -> bool:
+    """Whether members came and went, and none committed anything of a partition; none is left."""
+    if group.members:
+        return False
+    for part in group.parts.values():
+        ended = _ended(group, part, 0)
+        if part.commits or not part.exists or len(ended) < LOOPS:
+            continue
+        came = [e.ms for e in part.readable(part.start) if e.ms > ended[0]]
+        late = came and group.look_ms - came[0] >= SUSPECT_MS + slack_ms
+        if late and sum(ms >= came[0] for ms in ended) >= LOOPS:
+            return True
+    return False
+
+
 def _broken(group: Group) -> list[frozenset[str]]:
     """The invariants that are broken, by the codes of which one must be among the findings."""
     found = []
@@ -287,6 +320,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
+    if _fruitless(group, NEAR):
+        found.append(frozenset({"KG306"}))
     if _stuck(group):
         found.append(frozenset({"KG112"}))
     if group.moving:

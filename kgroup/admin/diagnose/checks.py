@@ -325,6 +325,17 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
                     ),
                     tuple(f"{partition}: {why}" for partition, why in affected[:SHOWN]),
                 )
+    if facts.fruitless:
+        yield Diagnosis(
+            "KG306",
+            ERROR,
+            f"{some(facts.fruitless)}: members came and went, and committed nothing",
+            "look at the log of a member that ended: it fails on its first record, or does not commit",
+            tuple(
+                f"{partition}: {count_of(ended, 'generation')} ended while records waited"
+                for partition, ended in [*facts.fruitless.items()][:SHOWN]
+            ),
+        )
     for weight in (ERROR, WARN):
         for message, hint, shown in stopped(facts, weight):
             yield Diagnosis("KG310", weight, message, hint, tuple(shown))

@@ -91,7 +91,8 @@ class Facts:
     `open_for_s` the same for those offsets; failed polls add nothing to either. `holding` are the open
     transactions that hold readers back, `going` the partitions whose unread records are about to be deleted,
     `rebuilt` those committed for a former topic of the same name. `still` are records that members of a
-    share group did not finish, `grown` its lag's growth although they finished some, `delivered` the
+    share group did not finish, `fruitless` the partitions of which none of so many members that came and went
+    committed anything, `grown` its lag's growth although they finished some, `delivered` the
     deliveries in its log, and `delivery_limit` how often it may deliver a record.
     """
 
@@ -119,6 +120,7 @@ class Facts:
     open_for_s: float = 0.0
     clock: Clock | None = None
     still: Still | None = None
+    fruitless: Mapping[TopicPartition, int] = field(default_factory=dict)
     grown: Grown | None = None
     delivered: DeliveryLog | None = None
     delivery_limit: int | None = None

@@ -295,14 +295,14 @@ class Course:
             second[0] if newest[1] == partition else newest[0],
             self._held_ms.get(partition, at),
             self._usual_ms,
-            self._loops(partition, row.instance_id, max(at, waits_ms)),
+            len(self.ends(partition, row.instance_id, max(at, waits_ms))),
             "" if busy is None else str(busy),
         )
 
-    def _loops(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> int:
-        """Return how many owners of a partition ended after this moment, that of its last commit or later."""
+    def ends(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> list[int]:
+        """Return when owners of a partition ended after this moment, that of its last commit or later."""
         ended = (*self._ended_ms.get(partition, ()), *self._taken_ms.get(instance_id, ()))
-        return sum(ms >= since_ms for ms in ended)
+        return sorted(ms for ms in ended if ms >= since_ms)
 
     @cached_property
     def _events(self) -> Mapping[Kind, list[Event]]:
@@ -480,6 +480,9 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         return {}
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
+    ends = {p: course.ends(p, row.instance_id, facts.since_ms) for p, row in begun.items()}
+    # What one of them did not commit, the next would have.
+    since |= {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
     known = {partition: ms for partition, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
     late = course.late_ms
@@ -494,7 +497,11 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
             waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
         elif came.offset >= 0:
             waited = facts.age_ms(came.timestamp_ms + late.get(partition.topic, 0))
-        seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1)
+        came_ms = came.timestamp_ms if not isinstance(came, KgroupError) else 0
+        made = Progress(known[partition], generations=sum(ms >= came_ms for ms in ends[partition]))
+        seen = PartitionFacts(
+            row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1, progress=made
+        )
         found[partition] = status_of(seen)
         if partition.topic in course.unsampled and found[partition].weight != ERROR:
             # Its records may be stamped late, and would count then.

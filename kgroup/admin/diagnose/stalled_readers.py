@@ -63,6 +63,18 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
 def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
     """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
     silent = _silent_members(facts, weight)
+    held = {partition for each in silent for partition in each.waiting}
+    ended = [each for each in facts.with_status(PartitionStatus.STALLED) if each[2].weight == weight]
+    if not facts.group.known_members and (left := [each for each in ended if each[0] not in held]):
+        stalled = [partition for partition, _, _ in left]
+        yield (
+            f"{some(stalled)}: members came and went, and committed nothing of what waits there",
+            "look for the record at that offset in the log of a member that ended: none may get beyond it",
+            [
+                f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}: {status.why}"
+                for partition, row, status in left[:SHOWN]
+            ],
+        )
     if whole := [each for each in silent if each.whole]:
         yield _stopped_members(facts, whole)
     if partly := [each for each in silent if not each.whole]:
@@ -74,7 +86,7 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
         stands = "stands" if len(partitions) == 1 else "stand"
         yield (
             f"{some(partitions)} {stands} still for {shortest} while the member's others go on",
-            "look for the record at that offset in the member's log: it may be one that it cannot process",
+            "look for the record at that offset in the member's log: it cannot process it, or pauses there",
             [
                 f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}, "
                 f"last committed at {utc(facts.committed_ms[partition])}, "

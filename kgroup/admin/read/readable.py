@@ -171,23 +171,22 @@ class Logs:
     def hold(
         self, held: Collection[TopicPartition], producers: Mapping[TopicPartition, Collection[OpenProducer]]
     ) -> None:
-        """Ask when the transactions began that hold readers back, where their records do not look young."""
+        """Ask when the transactions began that hold readers back: producers stamp their records."""
         clock, views = self.clock, self.views
         ends = {partition: end for partition in held if isinstance(end := views[partition].stable, int)}
-        old = {partition: end for partition, end in ends.items() if views[partition].waited(end) != 0}
-        if clock is None or not old:
+        if clock is None or not ends:
             return
-        open_ = {partition: producers.get(partition, ()) for partition in old}
+        open_ = {partition: producers.get(partition, ()) for partition in ends}
         ids = {each.producer_id for those in open_.values() for each in those}
         try:
-            known = open_transactions(self.cluster, old, ids if all(open_.values()) else ())
+            known = open_transactions(self.cluster, ends, ids if all(open_.values()) else ())
         except KgroupError as error:
             if code_name(error) != ErrorCode.UNSUPPORTED_VERSION.name:
-                for partition in old:
+                for partition in ends:
                     what = f"since when a transaction holds readers of {partition} back: {error.message}"
                     views[partition].opened = Unseen("transactions", code_name(error), what)
             return  # by the times of their records, before Kafka 3.0
-        for partition, end in old.items():
+        for partition, end in ends.items():
             holders = {each.producer_id for each in open_[partition] if each.start_offset == end}
             begun = [each.start_ms for each in known[partition] if not holders or each.producer_id in holders]
             if begun and min(begun) >= 0:
