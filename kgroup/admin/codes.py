@@ -296,9 +296,9 @@ CODES: dict[str, Code] = {
     "KG306": Code(
         WARN,
         "An assigned partition has no committed offset",
-        "Wait for the first commit. If it does not come, see auto.offset.reset, and why members end. Where the "
-        "topic was created again, restart members of librdkafka (2.16): they pass over its leaders until those "
-        "have as high an epoch as the former topic's, and read nothing, with any broker.",
+        "Wait for the first commit. If it does not come, see auto.offset.reset, and why members end. Where "
+        "the topic was created again, restart members of librdkafka (2.16): they pass over its leaders until "
+        "those have as high an epoch as the former topic's, and read nothing, with any broker.",
         (_OFFSETS,),
         "not-begun",
     ),
