@@ -1,4 +1,4 @@
-"""`--storage-option KEY=VALUE`: one vocabulary for our own readers and for the library of tables.
+"""`--storage-option K=V`: one vocabulary for our own readers and for the library of tables.
 
 The names are those of the `object_store` library, which delta-rs and obstore share: the environment variables
 of AWS's tools, and the like for Azure and Google. Each is also taken in lower case.

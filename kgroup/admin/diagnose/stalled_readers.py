@@ -69,7 +69,7 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
         stalled = [partition for partition, _, _ in left]
         yield (
             f"{some(stalled)}: members came and went, and committed nothing of what waits there",
-            "look for the record at that offset in the log of a member that ended: none may get beyond it",
+            "look for the record at that offset in the log of a member that ended: each may fail on it",
             [
                 f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}: {status.why}"
                 for partition, row, status in left[:SHOWN]

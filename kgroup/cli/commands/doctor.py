@@ -57,7 +57,7 @@ def command(
         str,
         option(
             "--patience DURATION",
-            "How long to keep looking at a group that is rebalancing or has offsets held open.",
+            "How long to look at a group that rebalances, or has offsets held open.",
         ),
     ] = "10s",
     top: Annotated[
@@ -85,8 +85,7 @@ def command(
     in __consumer_offsets.
     With --kafka 5 it checks the brokers and each group's plan instead: 8 if that release's default, the
     consumer protocol, would be refused.
-    With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
-    5 if that is not known.
+    With --rights it checks what this principal may do: 6 if a command of --for lacks a right, 5 if unknown.
     """
     from kgroup.admin.diagnose.doctor import examine_all
 

@@ -66,8 +66,8 @@ def command(
     A total with an unknown part is shown as "at least". With --fail-above the unknown never passes: exit code
     8 when partitions of a subscribed topic have no commit, or one beyond the end of the log, 5 or 6 when
     partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
-    a pattern; '[*]' is the group called *. With --at, commits and ends are those of the recorder's last look
-    by then; what no look shows is unknown: exit code 5.
+    a pattern; '[*]' is the group called *. With --at, commits and ends are those of the recorder's last look;
+    what none shows is unknown: 5.
     """
     from kgroup.admin.read.lag_report import measure, measure_each
     from kgroup.cli.views.lag_parts import Shown

@@ -61,7 +61,7 @@ def command(
     env: Env,
     out: Annotated[str, argument("DIR|URL", "Folder, or URL, to record into.")],
     group: Annotated[
-        list[str] | None, option("--group GLOB", "Look at these groups only; repeatable.  [default: all]")
+        list[str] | None, option("--group GLOB", "These groups only; repeatable.  [default: all]")
     ] = None,
     every: Annotated[str, option("--every DURATION", "How often to poll the log.")] = "1s",
     interval: Annotated[str, option("--interval DURATION", "How often to look at the groups.")] = "10s",
@@ -72,16 +72,14 @@ def command(
     max_size: Annotated[
         str | None, option("--max-size SIZE", "Remove the oldest beyond this: 500MB, 50GB.")
     ] = None,
-    incidents: Annotated[
-        str, option("--incidents SEVERITY", "The least severity that opens an incident: error|warn.")
-    ] = "error",
+    incidents: Annotated[str, option("--incidents SEVERITY", "Least severity: error|warn.")] = "error",
     notify: Annotated[str | None, option("--notify URL", "Post each change of an incident.")] = None,
     notify_secret_file: Annotated[
         Path | None, option("--notify-secret-file FILE", "As for watch: the secret that signs the posts.")
     ] = None,
     notify_format: Annotated[str, option("--notify-format FORMAT", "json|alertmanager|slack.")] = "json",
     metrics: Annotated[
-        str | None, option("--metrics [HOST:]PORT", "Serve /metrics and /healthz; loopback by default.")
+        str | None, option("--metrics [HOST:]PORT", "Serve /metrics and /healthz, on loopback.")
     ] = None,
     config: Annotated[Path | None, config_option()] = None,
     metrics_limit: Annotated[

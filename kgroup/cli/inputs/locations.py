@@ -10,14 +10,12 @@ from kgroup.storage.options import StorageOptions
 StorageOption = Annotated[
     list[str] | None,
     option(
-        "--storage-option KEY=VALUE",
-        "How a store at a URL is reached, as AWS_REGION=eu-west-1; repeatable.",
+        "--storage-option K=V",
+        "Of a store at a URL: AWS_REGION=x; repeatable.",
     ),
 ]
 """The parameter of a command that takes URLs."""
-UploadEvery = Annotated[
-    str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
-]
+UploadEvery = Annotated[str, option("--upload-every DURATION", "How often to store at a URL.")]
 Files = Annotated[
     list[str] | None,
     option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
