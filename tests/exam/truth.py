@@ -188,17 +188,23 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     if owner.left:
         return [("absent", "warn")]
     if committed is None:
-        since = owner.got_ms[part.place]
-        ended = _ended(group, part, 0)
-        if len(ended) >= LOOPS:
-            since = min(since, ended[0])
-        came = [e.ms for e in waiting if e.ms > since]
-        if came and sum(ms >= came[0] for ms in ended) >= LOOPS:
-            return [("not-begun", w) for w in _around(group.look_ms - came[0], SUSPECT_MS, "info", "error")]
-        if not came:
-            return [("not-begun", "info")]
-        return [("not-begun", w) for w in _around(group.look_ms - came[0], POLL_MS, "info", "error")]
+        # The record that a member ended is written when those that are left have shared out what it had.
+        return [
+            each for slack in (0, NEAR) for each in _not_begun(group, part, owner.got_ms[part.place], slack)
+        ]
     return _of_reader(group, part)
+
+
+def _not_begun(group: Group, part: Part, since: int, slack_ms: int) -> list[Said]:
+    ended = _ended(group, part, 0)
+    if len(ended) >= LOOPS:
+        since = min(since, ended[0] + slack_ms)
+    came = [e.ms for e in part.readable(part.start) if e.ms > since]
+    if not came:
+        return [("not-begun", "info")]
+    loops = sum(ms >= came[0] for ms in ended) >= LOOPS
+    bound = SUSPECT_MS if loops else POLL_MS
+    return [("not-begun", w) for w in _around(group.look_ms - came[0], bound, "info", "error")]
 
 
 def _of_reader(group: Group, part: Part) -> list[Said]:
