@@ -132,7 +132,9 @@ if __name__ == "__main__":
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
     with TemporaryDirectory() as folder:
         with tarfile.open(fileobj=BytesIO(archive)) as tree:
-            tree.extractall(folder, filter="data")
+            # Python 3.11 knows filters from 3.11.4 on, and Debian's is older.
+            tree.extraction_filter = getattr(tarfile, "data_filter", None)
+            tree.extractall(folder)
         before = figures(Path(folder))
     print(f"{'':<60}{commit:>10}{'now':>10}")
     for name, now in figures(ROOT).items():

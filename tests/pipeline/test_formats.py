@@ -61,7 +61,9 @@ def without_words(events: list[Event]) -> list[Event]:
 def unpacked(root: Path) -> Log:
     """Tables that kgroup 0.1.0 wrote in format 9, from 70 of 110 batches in two runs."""
     with tarfile.open(KEPT / "format-9.tar.xz") as archive:
-        archive.extractall(root / "kept", filter="data")
+        # Python 3.11 knows filters from 3.11.4 on, and Debian's is older.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(root / "kept")
     shutil.move(root / "kept" / "tables", root / "tables")
     data = (root / "kept" / "whole.log").read_bytes()
     batches = []
