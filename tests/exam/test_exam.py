@@ -44,6 +44,7 @@ FOUND = (
     "owner=looping others=alone since=120",
     "owner=looping commits=none others=alone since=120 protocol=consumer",
     "owner=looping commits=none since=120",
+    "owner=looping log=deleted others=alone",
     "log=open since=400 stamps=ahead",
 )
 """States that an exam found wrong, and that few seeds draw."""

@@ -14,7 +14,7 @@ from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.record_times import times_at
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import ERROR, LOOPS, SUSPECT_MS, PartitionStatus, Status, Unseen
 from kgroup.domain import TopicPartition, count_of, grouped
 from kgroup.errors import KgroupError
@@ -80,6 +80,8 @@ def _fruitless(
     listed = list_offsets(cluster, since_ms)
     for partition, came in sorted(listed.items()):
         if isinstance(came, KgroupError):
+            if is_gone(came):
+                continue
             what = f"{partition}: whether records came that no member committed: {came.message}"
             facts.unseen.append(Unseen(LAG, code_name(came), what))
         elif came.offset >= 0 and facts.age_ms(came.timestamp_ms) >= SUSPECT_MS:
