@@ -5,8 +5,9 @@ A supervisor starts them again later and later, so that mostly none is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
@@ -18,45 +19,60 @@ from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import ERROR, LOOPS, SUSPECT_MS, PartitionStatus, Status, Unseen
 from kgroup.domain import TopicPartition, count_of, grouped
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Kind
+from kgroup.history.fold.events import Event, Kind
 
 Ends = Mapping[TopicPartition, Sequence[int]]
-"""When members ended that had a partition."""
+"""When members ended that had a partition, oldest first."""
 
 
 def judge_ended(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Judge groups without members by what those that ended had committed, in a few requests for all."""
-    empty = [(each, _ends(each)) for each in facts if each.group.type != SHARE and LAG not in each.left_out]
-    empty = [(each, ends) for each, ends in empty if ends and not each.group.known_members]
-    read = {id(each): dict(_unread(each, ends)) for each, ends in empty}
-    fresh = {id(each): _uncommitted(each, ends) for each, ends in empty}
-    times = times_at(
-        cluster, {(p, row.committed_offset or 0) for rows in read.values() for p, row in rows.items()}
-    )
-    for each, ends in empty:
-        stopped, committed_ms = {}, _committed_ms(each)
-        for partition, row in read[id(each)].items():
-            waits = times.get((partition, row.committed_offset or 0))
-            since = max(committed_ms.get(partition, -1), waits if isinstance(waits, int) else -1)
-            ended = sum(ms >= since for ms in ends[partition])
-            if isinstance(waits, int) and ended >= LOOPS:
+    """Judge groups without members by what those that ended had committed.
+
+    One request per leader for all of them, and one more for each that has partitions without a commit.
+    """
+    groups = (each for each in facts if each.group.type != SHARE and LAG not in each.left_out)
+    empty = [(each, ends) for each in groups if not each.group.known_members and (ends := _ends(each))]
+    unread = [dict(_unread(each, ends)) for each, ends in empty]
+    oldest = {(partition, row.committed_offset or 0) for rows in unread for partition, row in rows.items()}
+    times = times_at(cluster, oldest) if oldest else {}
+    clock = cache(lambda: clock_of(cluster, facts[0].now_ms))
+    for (each, ends), rows in zip(empty, unread, strict=True):
+        stopped = {}
+        for partition, row in rows.items():
+            waits = times[partition, row.committed_offset or 0]
+            ended = sum(ms >= waits for ms in ends[partition]) if isinstance(waits, int) else 0
+            if ended >= LOOPS:
                 why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
                 stopped[partition] = Status(PartitionStatus.STALLED, ERROR, why)
         if stopped:
-            rows = (replace(row, status=stopped.get(p, row.status)) for p, row in each.rows)
-            each.group = replace(each.group, offsets=tuple(rows))
-        each.fruitless = dict(_fruitless(cluster, each, fresh[id(each)], ends))
+            each.group = replace(
+                each.group,
+                offsets=tuple(replace(row, status=stopped.get(p, row.status)) for p, row in each.rows),
+            )
+        committed = {partition for partition, row in each.rows if row.committed_offset is not None}
+        if fresh := {partition: those[0] for partition, those in ends.items() if partition not in committed}:
+            each.clock = each.clock or clock()
+            each.fruitless = dict(_fruitless(cluster, each, fresh, ends))
+
+
+def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
+    """Return when members ended that had a partition."""
+    ended = (event for event in events if event.kind == Kind.MEMBER_LEFT_OR_EXPIRED)
+    return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
+
+
+def read_of_late(facts: Facts) -> dict[TopicPartition, int]:
+    """Return when partitions were last committed by members, in the span that counts."""
+    commits = (event for event in facts.recent if event.kind == Kind.COMMITTED)
+    return {partition: event.last_ms for event in commits for partition in event.partitions}
 
 
 def _ends(facts: Facts) -> Ends:
-    ended = (event for event in facts.recent if event.kind == Kind.MEMBER_LEFT_OR_EXPIRED)
-    found = grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
-    return {partition: sorted(those) for partition, those in found.items() if len(those) >= LOOPS}
-
-
-def _committed_ms(facts: Facts) -> dict[TopicPartition, int]:
-    commits = (event for event in facts.history or () if event.kind == Kind.COMMITTED)
-    return {partition: event.last_ms for event in commits for partition in event.partitions}
+    """Return when members ended that committed nothing of a partition any more, where that makes a loop."""
+    found = ended_ms(facts.recent)
+    read = read_of_late(facts) if found else {}
+    since = {p: sorted(ms for ms in those if ms >= read.get(p, -1)) for p, those in found.items()}
+    return {partition: those for partition, those in since.items() if len(those) >= LOOPS}
 
 
 def _unread(facts: Facts, ends: Ends) -> Iterator[tuple[TopicPartition, OffsetRow]]:
@@ -65,18 +81,10 @@ def _unread(facts: Facts, ends: Ends) -> Iterator[tuple[TopicPartition, OffsetRo
             yield partition, row
 
 
-def _uncommitted(facts: Facts, ends: Ends) -> dict[TopicPartition, int]:
-    """Return the partitions without a commit, with when the first generation ended."""
-    known = {partition for partition, row in facts.rows if row.committed_offset is not None}
-    return {partition: those[0] for partition, those in ends.items() if partition not in known}
-
-
 def _fruitless(
     cluster: ClusterView, facts: Facts, since_ms: Mapping[TopicPartition, int], ends: Ends
 ) -> Iterator[tuple[TopicPartition, int]]:
-    if not since_ms:
-        return
-    facts.clock = facts.clock or clock_of(cluster, facts.now_ms)
+    """Yield the partitions of which records came since that no member committed, with how many ended then."""
     listed = list_offsets(cluster, since_ms)
     for partition, came in sorted(listed.items()):
         if isinstance(came, KgroupError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
+from kgroup.admin.diagnose.generations import ended_ms, read_of_late
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
@@ -85,7 +86,7 @@ def _agreed(
     """Return what the times of records say, whether they are right or late; unknown where that differs."""
     statuses = dict(found[0])
     for partition, said in found[0].items():
-        by_times = [each[partition] for each in found]
+        by_times = [each[partition] for each in found if partition in each]
         other = next(
             (each for each in by_times if (each.name, each.weight) != (said.name, said.weight)), said
         )
@@ -170,11 +171,16 @@ class Course:
         self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
         self.aged = {*self.undecided, *self.begun}
         """The partitions of which records are aged."""
-        self.timed = {*self.aged, *(at[0] for at in (*self._samples, *self._of_topics) if self.aged)}
-        """Those, and what others are compared with."""
         self.times: Times = {}
         self.late_ms: Mapping[str, int] = {}
         """By topic, how late its records count as stamped."""
+
+    @property
+    def timed(self) -> set[TopicPartition]:
+        """Those, and the ones that they are compared with."""
+        if not self.aged:
+            return set()
+        return self.aged.union(at[0] for at in (*self._samples, *self._of_topics))
 
     def stamped_late(self) -> Iterator[Course]:
         """Yield the same course by records that were stamped late, if they may be; all are read late else.
@@ -182,6 +188,8 @@ class Course:
         A record came before it was committed, and before now: so late at most are the times of a topic's
         records, and less by what the reader itself takes.
         """
+        if not self.times or not self.aged:  # of most groups
+            return
         clock = self.facts.clock or Clock(self.facts.now_ms)
         ages = ((at.topic, clock.most_ms - ms) for at, ms in clock.stamps.items())
         delays = grouped((*self._topic_delays, *ages))
@@ -193,6 +201,7 @@ class Course:
             late = {topic: ms - reads_ms for topic, ms in least.items()}
             other = Course(self.facts)
             other.late_ms = late
+            other.begun = {partition: row for partition, row in self.begun.items() if partition.topic in late}
             other.times = {
                 at: ms + late.get(at[0].topic, 0) if isinstance(ms, int) else ms
                 for at, ms in self.times.items()
@@ -445,8 +454,7 @@ class Course:
     @cached_property
     def _ended_ms(self) -> Mapping[TopicPartition, list[int]]:
         """When members ended that had a partition."""
-        ended = self._events.get(Kind.MEMBER_LEFT_OR_EXPIRED, ())
-        return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
+        return ended_ms(self.facts.history or ())
 
     @cached_property
     def _taken_ms(self) -> Mapping[str | None, list[int]]:
@@ -518,7 +526,7 @@ def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
             yield partition, status_of(known)
     unsubscribed = facts.by_status.get(PartitionStatus.UNSUBSCRIBED, ())
-    stopped = _read_of_late(facts) if unsubscribed else {}
+    stopped = read_of_late(facts) if unsubscribed else {}
     for partition, row in unsubscribed:
         if row.work and partition not in facts.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
@@ -528,13 +536,3 @@ def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
                 until = utc(stopped[partition])
                 why = f"no member subscribes to it, it was read until {until}, and records wait"
                 yield partition, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
-
-
-def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:
-    """Return when partitions were last committed by members, in the span that counts."""
-    return {
-        partition: event.last_ms
-        for event in facts.recent
-        if event.kind == Kind.COMMITTED
-        for partition in event.partitions
-    }

@@ -10,7 +10,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import some
-from kgroup.admin.statuses import PartitionStatus, Weight
+from kgroup.admin.statuses import PartitionStatus, Status, Weight
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
 
@@ -63,12 +63,10 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
 def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
     """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
     silent = _silent_members(facts, weight)
-    held = {partition for each in silent for partition in each.waiting}
-    ended = [each for each in facts.with_status(PartitionStatus.STALLED) if each[2].weight == weight]
-    if not facts.group.known_members and (left := [each for each in ended if each[0] not in held]):
-        stalled = [partition for partition, _, _ in left]
+    if not facts.group.known_members and (left := _left_behind(facts, weight, silent)):
+        names = some(partition for partition, _, _ in left)
         yield (
-            f"{some(stalled)}: members came and went, and committed nothing of what waits there",
+            f"{names}: members came and went, and committed nothing of what waits there",
             "look for the record at that offset in the log of a member that ended: each may fail on it",
             [
                 f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}: {status.why}"
@@ -94,6 +92,15 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
                 for partition, row in _rows_of(facts, partitions)[:SHOWN]
             ],
         )
+
+
+def _left_behind(
+    facts: Facts, weight: Weight, silent: Sequence[Silent]
+) -> list[tuple[TopicPartition, OffsetRow, Status]]:
+    """Return the stalled partitions of this weight that no member holds."""
+    held = {partition for each in silent for partition in each.waiting}
+    stalled = facts.with_status(PartitionStatus.STALLED)
+    return [each for each in stalled if each[2].weight == weight and each[0] not in held]
 
 
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:

@@ -132,8 +132,8 @@ def clocks_of(
     """Ask once for the brokers' time; return what makes a clock of their records and those of some of `also`.
 
     Producers stamp the latter: a time beyond this machine's says that one of the two is wrong. `known` topics
-    are not asked for, and a cluster whose time is known is not asked. The controller is asked where the
-    records do not show that this machine's time is right. A refusal leaves this machine's.
+    are not asked for; a cluster whose time is known is asked for the times of records alone. The controller
+    is asked where the records do not show that this machine's time is right. A refusal leaves this machine's.
     """
     seen = _stamps(cluster, here_ms, also, known)
     if cluster.has_clock:

@@ -79,7 +79,7 @@ def command(
     ] = None,
     notify_format: Annotated[str, option("--notify-format FORMAT", "json|alertmanager|slack.")] = "json",
     metrics: Annotated[
-        str | None, option("--metrics [HOST:]PORT", "Serve /metrics and /healthz, on loopback.")
+        str | None, option("--metrics [HOST:]PORT", "/metrics and /healthz, on loopback by default.")
     ] = None,
     config: Annotated[Path | None, config_option()] = None,
     metrics_limit: Annotated[
