@@ -14,6 +14,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.readable import untimed
 from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import ERROR, LOOPS, SUSPECT_MS, PartitionStatus, Status, Unseen
@@ -40,8 +41,9 @@ def judge_ended(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         stopped = {}
         for partition, row in rows.items():
             waits = times[partition, row.committed_offset or 0]
-            ended = sum(ms >= waits for ms in ends[partition]) if isinstance(waits, int) else 0
-            if ended >= LOOPS:
+            if not isinstance(waits, int):
+                each.unseen.append(untimed(partition, waits))
+            elif (ended := sum(ms >= waits for ms in ends[partition])) >= LOOPS:
                 why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
                 stopped[partition] = Status(PartitionStatus.STALLED, ERROR, why)
         if stopped:

@@ -21,8 +21,8 @@ from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES
-from kgroup.admin.read.record_times import Age, Untimed, times_at
+from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, untimed
+from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
     ERROR,
@@ -151,13 +151,6 @@ def _held_back(row: OffsetRow) -> bool:
     return end is not None and stable is not None and stable < end and row.work == end - stable
 
 
-def _untimed(partition: TopicPartition, found: Age | None) -> Unseen:
-    if isinstance(found, KgroupError):
-        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
-    why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
-    return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
-
-
 class Course:
     """How a group reads, by its history: what decides the statuses that a description leaves open.
 
@@ -233,7 +226,7 @@ class Course:
             return row.status
         waits = self.times.get((partition, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
-            return unknown(_untimed(partition, waits))
+            return unknown(untimed(partition, waits))
         clock = facts.clock or Clock(facts.now_ms)
         made = self._progress(partition, row, waits)
         found = []
@@ -367,7 +360,7 @@ class Course:
         """The topics of which no record that was read could be read again, with why."""
         timed = dict(self._topic_delays)
         return {
-            at[0].topic: _untimed(at[0], error)
+            at[0].topic: untimed(at[0], error)
             for at in self._of_topics
             if at[0].topic not in timed and isinstance(error := self.times.get(at), KgroupError)
         }
@@ -376,7 +369,7 @@ class Course:
     def _unread_sample(self) -> Unseen | None:
         """The first sample whose time could not be read."""
         read = ((partition, self.times.get((partition, offset))) for partition, offset in self._samples)
-        return next((_untimed(partition, at) for partition, at in read if isinstance(at, KgroupError)), None)
+        return next((untimed(partition, at) for partition, at in read if isinstance(at, KgroupError)), None)
 
     @property
     def _topic_delays(self) -> Iterator[tuple[str, int]]:

@@ -24,7 +24,7 @@ from kgroup.admin.read.offsets import (
     list_offsets,
 )
 from kgroup.admin.read.open_transactions import open_transactions
-from kgroup.admin.read.record_times import cut_off, fetch
+from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import TopicPartition
@@ -51,6 +51,14 @@ FUTURE = "FUTURE"
 """The code of times that are unseen because a record's is still to come."""
 Offsets = Mapping[TopicPartition, Collection[int]]
 Positions = Mapping[TopicPartition, int]
+
+
+def untimed(partition: TopicPartition, found: Age | None) -> Unseen:
+    """Return why the time of a partition's oldest unread record is not known."""
+    if isinstance(found, KgroupError):
+        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
+    why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
+    return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,63 @@
+"""Members that come and go without getting beyond a record, and of whom none is there at the look."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgroup.admin.diagnose.doctor import Checkup
+from tests.unit.admin.doctor_logs import Held, Record, commits, generation, remembering, written
+from tests.unit.admin.groups import classic_group
+from tests.unit.admin.test_doctor_checks import codes, examine
+
+A = Held("a", "orders:0")
+LOOP: list[tuple[int, list[Record]]] = [
+    (at, [generation(number, members)])
+    for number, (at, members) in enumerate(
+        [(10, (A,)), (20, ()), (40, (A,)), (50, ()), (70, (A,)), (80, ()), (110, (A,)), (120, ())], 1
+    )
+]
+"""Four generations of a member, each for ten seconds."""
+SETTING = "offsets.retention.minutes"
+"""What this cluster does not say of any group."""
+
+
+def seen(*lots: tuple[int, list[Record]], committed: int | None, times: list[int]) -> Checkup:
+    stored = {} if committed is None else {"orders:0": committed}
+    ordered = sorted([*LOOP, *lots], key=lambda lot: lot[0])
+    fake = remembering(classic_group("g", state="Empty"), stored, *ordered)
+    return examine(written(fake, {0: times}).cluster(), "g", now_ms=150_000)
+
+
+def test_each_generation_ended_at_the_same_record() -> None:
+    checkup = seen(commits(5, {0: 2}), committed=2, times=[1, 2, 15, 16])
+    assert checkup.verdict == "sick"
+    (told,) = [each for each in checkup.findings if each.code == "KG310"]
+    assert (
+        told.message == "partition orders-0: members came and went, and committed nothing of what waits there"
+    )
+    assert told.evidence == (
+        "orders-0 stands at offset 2 of 4: 4 generations ended at this record: no member gets beyond it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("committed_s", "times"),
+    [(115, [1, 2, 15, 16]), (5, [1, 2, 100, 101])],
+    ids=["the last one committed", "the record came after most of them"],
+)
+def test_those_that_got_on_are_none(committed_s: int, times: list[int]) -> None:
+    checkup = seen(commits(committed_s, {0: 2}), committed=2, times=times)
+    assert ([each.look for each in checkup.unseen], codes(checkup) & {"KG310", "KG306"}) == ([SETTING], set())
+
+
+def test_where_the_record_has_no_time_it_is_unknown() -> None:
+    """It was healthy: nothing was said of a record whose age decides."""
+    checkup = seen(commits(5, {0: 2}), committed=2, times=[1, 2, -1, -1])
+    assert (checkup.verdict, [each.look for each in checkup.unseen]) == ("unknown", [SETTING, "record times"])
+
+
+def test_nothing_was_ever_committed() -> None:
+    checkup = seen(committed=None, times=[1, 2, 25, 26])
+    assert checkup.verdict == "sick"
+    (told,) = [each for each in checkup.findings if each.code == "KG306"]
+    assert told.evidence == ("orders-0: 3 generations ended while records waited",)
