@@ -21,6 +21,7 @@ from typing import Any, Self
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
+from kgroup.repeating import repeating
 from tests.interop import toolchain
 from tests.interop.driver import ROOT, Driver, Member, Partition, settle
 from tests.interop.foreign import builds
@@ -148,20 +149,8 @@ class Scene:
 
     @contextlib.contextmanager
     def _repeating(self, what: Callable[[], Any], every: float) -> Iterator[None]:
-        stopped = threading.Event()
-
-        def go() -> None:
-            while not stopped.wait(every):
-                if not self._halted.is_set():
-                    what()
-
-        thread = threading.Thread(target=go)
-        thread.start()
-        try:
+        with repeating(lambda: None if self._halted.is_set() else what(), every, "scene"):
             yield
-        finally:
-            stopped.set()
-            thread.join()
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.admin.recording.lines import OPENED, Gap, Judged, Looked
+from kgroup.repeating import repeating
 from tests.sampled import in_full
 
 from .conftest import require
@@ -79,22 +80,16 @@ class Reader:
 @contextmanager
 def fed(kafka: RealKafka, topics: list[str]) -> Iterator[None]:
     """Records flow into all partitions as long as the block runs."""
-    producer, stopped = Producer({"bootstrap.servers": kafka.bootstrap}), threading.Event()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
     def feed() -> None:
-        while not stopped.wait(0.5):
-            for topic, number in itertools.product(topics, range(PARTITIONS)):
-                producer.produce(topic, b"v", partition=number)
-            producer.poll(0)
+        for topic, number in itertools.product(topics, range(PARTITIONS)):
+            producer.produce(topic, b"v", partition=number)
+        producer.poll(0)
 
-    thread = threading.Thread(target=feed)
-    thread.start()
-    try:
+    with repeating(feed, 0.5, "feed"):
         yield
-    finally:
-        stopped.set()
-        thread.join()
-        producer.flush(30)
+    producer.flush(30)
 
 
 def deployed(kafka: RealKafka, group: str, number: int, ends_s: float, left: dict[str, list[Reader]]) -> None:

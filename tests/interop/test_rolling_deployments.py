@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from kgroup.repeating import repeating
 from tests.sampled import FULL, in_full
 
 from .conftest import SETTINGS, Case, require
@@ -68,22 +68,15 @@ def rolled(
 @contextmanager
 def records(case: Case, topic: str) -> Iterator[None]:
     """Records flow into each partition as long as the block runs."""
-    stopped = threading.Event()
+    numbers = itertools.count()
 
     def feed() -> None:
-        for number in itertools.count():
-            rows = [[partition, f"word{number % 7} word{number % 3}"] for partition in range(PARTITIONS)]
-            case.call("produce", topic=topic, rows=rows)
-            if stopped.wait(0.2):
-                return
+        number = next(numbers)
+        rows = [[partition, f"word{number % 7} word{number % 3}"] for partition in range(PARTITIONS)]
+        case.call("produce", topic=topic, rows=rows)
 
-    thread = threading.Thread(target=feed)
-    thread.start()
-    try:
+    with repeating(feed, 0.2, "feed"):
         yield
-    finally:
-        stopped.set()
-        thread.join()
 
 
 def story(case: Case, group: str) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from kgroup.durations import utc
 from kgroup.errors import StorageError
 from kgroup.history.sources.folders import Folder, LocalFolder, RemoteFolder, read_small
 from kgroup.history.typed_json import Codec, Foreign
+from kgroup.repeating import repeating
 
 LOCK = ".recorder"
 LASTS_S, RENEWED_S, ASKED_S = 60.0, 15.0, 2.0
@@ -125,20 +125,16 @@ def alone(folder: Folder, cluster: ClusterView, note: Callable[[str], None]) -> 
             raise StorageError(what, hint="give each a folder of its own") from None
         return
     assert isinstance(folder, RemoteFolder)
-    lease, ended = Lease(folder, cluster), threading.Event()
+    lease = Lease(folder, cluster)
     lease.take(note)
 
     def keep() -> None:
-        while not ended.wait(RENEWED_S):
-            with suppress(StorageError):
-                lease.renew()
+        with suppress(StorageError):
+            lease.renew()
 
-    thread = threading.Thread(target=keep, name="kgroup-lease", daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(keep, RENEWED_S, "kgroup-lease"):
+            yield
     finally:
-        ended.set()
-        thread.join()
         with suppress(StorageError):
             lease.give_up()

@@ -16,6 +16,7 @@ from kgroup.extras import require_extra
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
 from kgroup.pipeline.spark.scratch import LOG, scratch, sweep
+from kgroup.repeating import repeating
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -248,23 +249,16 @@ def _watched(context: SparkContext, watch: Watch | None) -> Iterator[None]:
     if watch is None:
         yield
         return
-    ended = threading.Event()
     tracker = context.statusTracker()
 
     def poll() -> None:
-        while not ended.wait(_POLL_S):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            known = [info for info in stages if info is not None]
-            if known:
-                watch(sum(info.numCompletedTasks for info in known), sum(info.numTasks for info in known))
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [info for info in stages if info is not None]
+        if known:
+            watch(sum(info.numCompletedTasks for info in known), sum(info.numTasks for info in known))
 
-    thread = threading.Thread(target=poll, name="spark-progress", daemon=True)
-    thread.start()
-    try:
+    with repeating(poll, _POLL_S, "spark-progress", join_s=_STOP_S):
         yield
-    finally:
-        ended.set()
-        thread.join(_STOP_S)
 
 
 def _stop(context: SparkContext | None) -> None:

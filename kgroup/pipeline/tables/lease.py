@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 
 from kgroup.errors import ConfigError, StorageChanged, StorageError, StorageMissing
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.place import Place
+from kgroup.repeating import repeating
 from kgroup.storage.opening import open_store
 
 NAME = "writing"
@@ -39,23 +40,17 @@ def leased(place: Place) -> Iterator[None]:
     while not store.create(at, owner.encode()):
         _await_silence(place)
         store.delete(at)
-    ended = threading.Event()
+    numbers = count(1)
 
     def renew() -> None:
-        number = 0
-        while not ended.wait(RENEWED_S):
-            number += 1
-            # One that is missed costs nothing: the next one is in time.
-            with suppress(StorageError):
-                store.write(at, f"{owner} {number}".encode())
+        # One that is missed costs nothing: the next one is in time.
+        with suppress(StorageError):
+            store.write(at, f"{owner} {next(numbers)}".encode())
 
-    thread = threading.Thread(target=renew, daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating(renew, RENEWED_S, "kgroup-lease"):
+            yield
     finally:
-        ended.set()
-        thread.join()
         with suppress(StorageError):
             store.delete(at)
 
