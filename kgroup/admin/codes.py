@@ -104,6 +104,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
 }
 
+UNSTORED = "KG123"
 _DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
 _OFFSETS = "kgroup describe GROUP --section offsets"
 _HISTORY = "kgroup replay-log GROUP --since 1h"
@@ -247,6 +248,12 @@ CODES: dict[str, Code] = {
         "Members subscribe to patterns that match no topic: they read nothing",
         "Create the topic, or correct the pattern.",
         ("kgroup regex check PATTERN", _DESCRIBE),
+    ),
+    UNSTORED: Code(
+        ERROR,
+        "The coordinator can store nothing: too few replicas of __consumer_offsets are in sync",
+        "Start the brokers that are missing, or lower min.insync.replicas of __consumer_offsets until then.",
+        ("kgroup cluster topics __consumer_offsets --internal", _DOCTOR),
     ),
     "KG201": Code(
         INFO,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,10 @@ OK, PARTIAL = 0, 5
 class Follower(RealKafka):
     """A second broker, of the cluster whose controller is `first`."""
 
-    def __init__(self, first: RealKafka, base: Path) -> None:
+    def __init__(self, first: RealKafka, base: Path, settings: Mapping[str, object] | None = None) -> None:
         super().__init__(base=base)
         self.overrides = {
+            **(settings or {}),
             "process.roles": "broker",
             "node.id": "2",
             "controller.quorum.voters": f"1@127.0.0.1:{first.controller_port}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kgroup.admin.codes import CODES, ERROR, WARN
+from kgroup.admin.codes import CODES, ERROR, UNSTORED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
@@ -67,8 +67,23 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 }
 
 
+_OF_STORAGE = frozenset({"KG101", "KG102", "KG111", "KG112", "KG306", "KG310", "KG320"})
+"""Findings that come of a coordinator that can store nothing: then they say nothing of the members."""
+
+
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
+    unstored = any(finding.code == UNSTORED for finding in facts.group.findings)
+    for each in _diagnoses(facts):
+        if unstored and each.code in _OF_STORAGE:
+            yield replace(
+                each, hint=f"see {UNSTORED} first: while nothing is stored, what members do does not show"
+            )
+        else:
+            yield each
+
+
+def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     commits = any(outside(facts))
     for finding in _described(facts):
         if finding.code == "KG119" and commits:

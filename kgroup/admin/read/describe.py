@@ -29,6 +29,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
 if TYPE_CHECKING:
+    from kgroup.admin.read.in_sync import InSync
     from kgroup.admin.read.lag import Ends, Sight
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.readable import Logs
@@ -271,7 +272,17 @@ def _with_offsets(
     ends = log_ends(cluster, bare.union(*stored.values()), topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
-    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, read, matched, unread, known_shared)
+    seen = _Seen(
+        topics.known,
+        topics.all_seen,
+        sight,
+        topics.counts,
+        read,
+        matched,
+        unread,
+        known_shared,
+        topics.in_sync,
+    )
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -282,6 +293,7 @@ class Topics:
         self.known: Answers[TopicDescription] = {}
         self.counts: dict[str, int | None] = {}
         self.all_seen = True
+        self.in_sync: InSync | None = None
         self._cluster = cluster
         self._logs: Logs | None = None
         self._began_ms = cluster.now_ms() if now_ms is None else now_ms
@@ -301,6 +313,10 @@ class Topics:
             elif is_gone(topic):
                 counts[name] = None
         self.counts |= counts
+        if isinstance(stored := found.get(OFFSETS_TOPIC), TopicDescription):
+            from kgroup.admin.read.in_sync import InSync
+
+            self.in_sync = InSync(self._cluster, stored)
 
     def look_behind(
         self, groups: Iterable[GroupDescription], stored: Iterable[Committed], ends: Ends, starts: Ends
@@ -351,6 +367,7 @@ class _Seen:
     matched: Collection[str]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
+    in_sync: InSync | None
 
 
 def _complete(
@@ -384,6 +401,9 @@ def _complete(
     known = stored is not None and not left_out and counted and lag.readers_known(group)
     total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
+    stored_in = offsets_partition_of(name, partitions) if partitions else None
+    if seen.in_sync is not None and stored_in is not None:
+        errors += seen.in_sync.unseen(stored_in)
     complete = replace(
         group,
         offsets=rows,
@@ -394,10 +414,10 @@ def _complete(
         errors=tuple(errors),
         # Others may have committed in its name: that there are none is reported where all can be seen.
         no_offsets=group.no_offsets if stored == {} and not left_out else None,
-        offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
+        offsets_partition=stored_in,
     )
     # As its coordinator, above.
-    complete.findings = findings.find(complete, seen.counts)  # type: ignore[misc]
+    complete.findings = findings.find(complete, seen.counts, seen.in_sync)  # type: ignore[misc]
     return complete
 
 

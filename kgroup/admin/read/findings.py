@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
-from kgroup.admin.codes import CODES, ERROR
+from kgroup.admin.codes import CODES, ERROR, UNSTORED
 from kgroup.admin.models import (
     ASSIGNING,
     CLASSIC,
@@ -21,6 +22,7 @@ from kgroup.admin.models import (
     Member,
     Tasks,
 )
+from kgroup.admin.read.in_sync import InSync
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
 from kgroup.admin.statuses import PartitionStatus
@@ -35,14 +37,19 @@ PartitionCounts = Mapping[str, int | None]
 Pair = tuple[str, str | None]
 
 
-def find(group: GroupDescription, topics: PartitionCounts) -> tuple[Finding, ...]:
+def find(
+    group: GroupDescription, topics: PartitionCounts, in_sync: InSync | None = None
+) -> tuple[Finding, ...]:
     """Return the findings of a group described with members and offsets, by code."""
     found = [
         Finding(code, CODES[code].severity, message, hint)
         for code, check in _CHECKS.items()
         for message, hint in check(group, topics)
     ]
-    return tuple(found)
+    if in_sync is not None and group.offsets_partition is not None:
+        stored = in_sync.too_few(group.offsets_partition)
+        found += [Finding(UNSTORED, CODES[UNSTORED].severity, *pair) for pair in stored]
+    return tuple(sorted(found, key=attrgetter("code")))
 
 
 def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

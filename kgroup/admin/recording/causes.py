@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgroup.admin.codes import CODES, ERROR, INFO, WARN
+from kgroup.admin.codes import CODES, ERROR, INFO, UNSTORED, WARN
 from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
@@ -30,6 +30,7 @@ DOWN = frozenset(
         "BROKER_NOT_AVAILABLE",
         "REPLICA_NOT_AVAILABLE",
         "COORDINATOR_NOT_AVAILABLE",
+        "NOT_ENOUGH_REPLICAS",
         "NETWORK_EXCEPTION",
         "REQUEST_TIMED_OUT",
     }
@@ -64,13 +65,19 @@ def bad_of(
     now: Look, brokers: Mapping[int, str], severity: str = ERROR, before: Look | None = None
 ) -> list[Bad]:
     """Return what is wrong, from this severity on, after the look `before`; `brokers` are all ever seen."""
-    down = list(_down(now, brokers))
+    unstored = {
+        name: finding.message
+        for name, checkup in now.checkups.items()
+        for finding in checkup.findings
+        if finding.code == UNSTORED
+    }
+    down = list(_down(now, brokers, unstored))
     suffering = {each.group for each in down}
     found = [
         each
         for name, checkup in now.checkups.items()
-        # What is not seen because a broker is down says nothing else about the group.
-        if name not in suffering or checkup.healthy is False
+        # What is not seen, or not stored, because a broker is down says nothing else about the group.
+        if name not in suffering or (checkup.healthy is False and name not in unstored)
         for each in _of_group(name, checkup, now.facts[name], severity, before)
     ]
     return [*down, *_by_host(found, now)]
@@ -158,8 +165,8 @@ def _cause(name: str, facts: Facts) -> tuple[str, tuple[str, ...]]:
     return NO_RECORD, ()
 
 
-def _down(now: Look, brokers: Mapping[int, str]) -> Iterator[Bad]:
-    """Yield what is not seen, or has no leader, because brokers do not answer."""
+def _down(now: Look, brokers: Mapping[int, str], unstored: Mapping[str, str]) -> Iterator[Bad]:
+    """Yield what is not seen, not stored, or has no leader, because brokers do not answer."""
     gone = sorted(brokers.keys() - {each.id for each in now.brokers})
     names = first_of([f"{node} ({brokers[node]})" for node in gone])
     title = f"broker {names} is not in the cluster's metadata" if gone else "a broker does not answer"
@@ -178,6 +185,7 @@ def _down(now: Look, brokers: Mapping[int, str]) -> Iterator[Bad]:
             for each in checkup.statuses
             if each.status == PartitionStatus.UNLEADERED
         ]
+    reasons += [(name, "NOT_ENOUGH_REPLICAS", message) for name, message in unstored.items()]
     for name, code, message in reasons:
         if code in DOWN:
             yield Bad(BROKERS, name, code, ERROR, title, (message,), "kgroup cluster topics")

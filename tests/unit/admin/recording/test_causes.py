@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.diagnose.checks import Diagnosis
@@ -55,3 +57,10 @@ def test_silent_members_of_one_host_are_one_incident(others: tuple[tuple[Facts, 
 def test_a_host_on_which_another_member_commits_is_no_cause(status: PartitionStatus) -> None:
     """Two members hung by chance on a host where others went on, having read everything."""
     assert keys(*SICK, group("c", status, 99)) == {"group a", "group b"}
+
+
+def test_a_coordinator_that_can_store_nothing_is_one_cause() -> None:
+    """Its groups look as if all of their members were dead."""
+    unstored = Diagnosis("KG123", "error", "__consumer_offsets-3 has 1 of 3 replicas in sync", None)
+    both = [(facts, replace(checkup, findings=(*checkup.findings, unstored))) for facts, checkup in SICK]
+    assert keys(*both, group("c", STALLED, 40, OTHER)) == {"brokers", "group c"}

@@ -1,0 +1,65 @@
+"""Replicas of `__consumer_offsets` in sync: where they are too few, a coordinator stores nothing.
+
+Then it refuses commits and joins, which leaves no record: members look dead, and rebalances stuck.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ItemError, TopicDescription
+from kgroup.admin.refusals import item_error
+from kgroup.admin.settings import number_of, topic_settings
+from kgroup.domain import OFFSETS_TOPIC, count_of
+from kgroup.errors import KgroupError
+
+MIN_IN_SYNC = "min.insync.replicas"
+
+
+class InSync:
+    """What the metadata of `__consumer_offsets` shows; the minimum is requested only where a replica lags."""
+
+    def __init__(self, cluster: ClusterView, topic: TopicDescription) -> None:
+        self._cluster = cluster
+        self._lagging = {
+            each.partition: (len(each.replicas), lagging)
+            for each in topic.partitions
+            if (lagging := sorted({*each.replicas} - {*each.isr}))
+        }
+
+    def too_few(self, partition: int) -> Iterator[tuple[str, str]]:
+        """Yield that nothing can be stored in a partition, and what to do about it."""
+        if partition not in self._lagging or isinstance(self._minimum, ItemError):
+            return
+        replicas, lagging = self._lagging[partition]
+        in_sync = replicas - len(lagging)
+        if in_sync < self._minimum:
+            brokers = ", ".join(map(str, lagging))
+            one = len(lagging) == 1
+            have = f"{OFFSETS_TOPIC}-{partition} has {in_sync} of {count_of(replicas, 'replica')} in sync"
+            what = (
+                f"{have}, and {MIN_IN_SYNC} is {self._minimum}: no commit is accepted, no rebalance completes"
+            )
+            missing = (
+                f"broker {brokers}, or wait until it has"
+                if one
+                else f"brokers {brokers}, or wait until they have"
+            )
+            yield what, f"start {missing} caught up"
+
+    def unseen(self, partition: int) -> Iterator[ItemError]:
+        """Yield why it is not known whether anything can be stored in a partition."""
+        if partition in self._lagging and isinstance(self._minimum, ItemError):
+            yield self._minimum
+
+    @cached_property
+    def _minimum(self) -> int | ItemError:
+        try:
+            found = topic_settings(self._cluster, [OFFSETS_TOPIC], MIN_IN_SYNC).get(OFFSETS_TOPIC)
+        except KgroupError as error:
+            found = error
+        if isinstance(found, KgroupError):
+            return item_error(MIN_IN_SYNC, found)
+        number = number_of(found)
+        unsaid = ItemError(MIN_IN_SYNC, "NOT_TOLD", f"the broker does not report that of {OFFSETS_TOPIC}")
+        return unsaid if number is None else number
