@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from unittest import mock
@@ -18,6 +18,7 @@ import kgroup.client.transport
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.cli.frame.tree import run
 from kgroup.client.retry import Retry
+from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_quorum import (
@@ -27,6 +28,7 @@ from kgroup.protocol.messages.describe_quorum import (
     QuorumReplica,
     QuorumTopic,
 )
+from kgroup.protocol.messages.metadata import MetadataResponse
 
 from .machine import NOW_MS, Machine
 
@@ -44,6 +46,8 @@ class Door:
     def __init__(self, inner: EmbeddedTransport, tells_time: Callable[[], int] | None) -> None:
         self._inner = inner
         self._tells_time = tells_time
+        self.in_sync = True
+        """Whether all replicas of `__consumer_offsets` are."""
         self.versions = inner.versions
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
@@ -57,13 +61,30 @@ class Door:
             raise Unreachable(f"broker {node} does not answer", "")
         if isinstance(message, DescribeQuorumRequest) and self._tells_time is not None:
             return _quorum(self._tells_time())
-        return self._inner.request(node, message, **options)
+        answer = self._inner.request(node, message, **options)
+        return answer if self.in_sync or not isinstance(answer, MetadataResponse) else _lagging(answer)
 
     def end_within(self, seconds: float) -> None:
         """Do nothing: there is no waiting for a network."""
 
     def close(self) -> None:
         """Do nothing: the machine lives on."""
+
+
+def _lagging(answer: MetadataResponse) -> MetadataResponse:
+    """The same with one of three replicas of `__consumer_offsets` in sync."""
+    topics = [
+        replace(
+            topic,
+            partitions=tuple(
+                replace(each, replica_nodes=(0, 1, 2), isr_nodes=(0,)) for each in topic.partitions
+            ),
+        )
+        if topic.name == OFFSETS_TOPIC
+        else topic
+        for topic in answer.topics
+    ]
+    return replace(answer, topics=tuple(topics))
 
 
 def _quorum(now_ms: int) -> DescribeQuorumResponse:
@@ -128,7 +149,8 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     The controller tells its time to those who see all, and to no other: as on a cluster that has none.
     """
     transport = machine.seen_by(visibility)
-    door = Door(transport, (lambda: machine.now_ms) if visibility == "all" else None)
+    door = Door(transport, (lambda: machine.now_ms) if visibility in ("all", "replicas") else None)
+    door.in_sync = visibility != "replicas"
 
     def sleep(seconds: float) -> None:
         transport.run_until(machine.now_ms + max(int(seconds * 1000), 1))

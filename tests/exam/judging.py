@@ -38,6 +38,7 @@ CODES = {
     ("falling-behind", "warn"): "KG320",
 }
 """The finding that names a status."""
+UNSTORED = "KG123"
 WEIGHTS = ("info", "warn", "error")
 
 
@@ -122,6 +123,8 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
     if full is None:
         yield from _doctor(group, found, truth_over(group, asked.doctor.moments))
         yield from _statuses(group, found, asked)
+    elif asked.visibility == "replicas":
+        yield from _unstored(found, full)
     else:
         yield from _knocked_out(found, full, asked, truth if later else None)
         if asked.visibility == "broker":
@@ -168,7 +171,11 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         yield Fault("doctor", f"{verdict}, although {why}")
     if truth.sick is False and verdict == "sick":
         yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
-    unsure = any(name == UNKNOWN for said in truth.statuses.values() for name, _ in said)
+    if truth.error is None and not truth.blind and verdict == "healthy":
+        yield Fault("doctor", "healthy, although wrong times may hide that members commit nothing")
+    unsure = truth.error is None or any(
+        name == UNKNOWN for said in truth.statuses.values() for name, _ in said
+    )
     if verdict == UNKNOWN and not group.moving and not unsure:
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
     dead = any(not part.exists and part.commits for part in group.parts.values())
@@ -350,7 +357,7 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
             a, b = left[place], right[place]
             # Only who reads the history knows that a record's time may be wrong, or that it could not look.
             wrong = group.state.stamps != "right" or asked.visibility == "broker"
-            told = wrong and a[0] == UNKNOWN and b == ("not-begun", "info")
+            told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), ("unread", "warn"))
             history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
             history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
@@ -390,6 +397,26 @@ def _works(truth: Truth) -> str:
     return f"records wait in {sorted(map(_kind, truth.work)) or 'none'}"
 
 
+def _unstored(found: Answers, full: Answers) -> Iterator[Fault]:
+    """Where nothing can be stored that is the cause of all: no other finding says what to do to a member."""
+    if found.doctor is None or full.doctor is None:
+        return
+    codes = {each["code"]: each["hint"] or "" for each in found.doctor["findings"]}
+    if UNSTORED not in codes or found.doctor["verdict"] != "sick":
+        yield Fault("doctor", f"nothing can be stored: {found.doctor['verdict']} by {sorted(codes)}")
+    if hints := [hint for code, hint in codes.items() if code != UNSTORED and "it is gone" in hint]:
+        yield Fault("doctor", f"nothing can be stored, and a member is to be removed: {hints[0]}")
+    if codes.keys() - {UNSTORED} != {each["code"] for each in full.doctor["findings"]}:
+        yield Fault("doctor", f"that nothing can be stored has changed the findings to {sorted(codes)}")
+    for command, rows, before in (
+        ("doctor", found.said, full.said),
+        ("describe", found.described, full.described),
+        ("lag", found.lagged, full.lagged),
+    ):
+        if rows != before:
+            yield Fault("statuses", f"that nothing can be stored has changed those of {command}")
+
+
 def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None) -> Iterator[Fault]:
     """Seeing less leaves a status, or makes it unknown; never a verdict more certain.
 
@@ -415,7 +442,7 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
                 yield Fault(
                     "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
                 )
-            ended = was == ("stalled", "error") and said == ("unread", "warn")
+            ended = was in (("stalled", "error"), (UNKNOWN, UNKNOWN)) and said == ("unread", "warn")
             if was is not None and (was[0] == "recreated" or ended) and asked.visibility == "history":
                 # The verdict is unknown, and nothing else shows that a topic was made again, or who ended.
                 continue

@@ -82,6 +82,8 @@ class Machine:
         self._planned: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._grant()
+        # What every broker of a cluster of three is told to have.
+        self.cluster.configure_topic(OFFSETS_TOPIC, {"min.insync.replicas": "2"})
 
     def close(self) -> None:
         self.transport.close()
@@ -228,6 +230,6 @@ class Machine:
     def seen_by(self, visibility: str) -> EmbeddedTransport:
         """A transport for one who lacks the rights that `visibility` names; for "all", who has them all."""
         self.cluster.down = {DOWN} if visibility == "broker" else set()
-        if visibility in ("all", "broker"):
+        if visibility in ("all", "broker", "replicas"):
             return self.transport
         return EmbeddedTransport(self.cluster, Principal("User", visibility))

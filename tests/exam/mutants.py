@@ -26,13 +26,14 @@ DOUBLE = (
     "subscription=pattern-of-nothing membership=flapping",
     "protocol=streams",
     "owner=looping others=alone since=120",
+    "owner=looping commits=none others=alone since=120",
     "owner=dead-static stamps=late",
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
 )
 """States without which a check would not be missed."""
-VIEWS = ("all", "broker")
-"""Who looks: one who sees all, and one while a broker is down."""
+VIEWS = ("all", "broker", "replicas")
+"""Who looks: one who sees all, one while a broker is down, one while nothing can be stored."""
 LAG = "kgroup.admin.read.lag"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
@@ -43,11 +44,14 @@ TABLES = (
 OTHERS = (("kgroup.admin.diagnose.checks", "stopped"), ("kgroup.admin.diagnose.checks", "unread"))
 """Checks that stand in no table."""
 DOUBTS: tuple[tuple[str, object], ...] = (
-    ("kgroup.admin.diagnose.doctor.judge_ended", lambda *_: None),
-    ("kgroup.admin.diagnose.reading.Course.stamped_late", lambda self: iter(())),
+    ("kgroup.admin.diagnose.reading.Course.left_behind", lambda self, partition, row: row.status),
+    ("kgroup.admin.diagnose.reading.judge_fruitless", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
+    ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
+    ("kgroup.admin.diagnose.checks._OF_STORAGE", frozenset()),
 )
-"""What keeps a wrong time of a record from deciding, and what is there without it."""
+"""What keeps a wrong time, or what looks alike, from deciding, and what is there without it."""
 ELSEWHERE = frozenset(
     {
         "KG105",

@@ -79,7 +79,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or state.stamps == "backfill"
             or (state.retention, state.stamps) == ("near", "late")
         ),
-        "one broker: none of three can be down": state.visibility == "broker",
+        "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"
         ),

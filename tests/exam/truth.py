@@ -42,14 +42,16 @@ class Truth:
     broken: tuple[frozenset[str], ...]
     holding: frozenset[str]
     """The codes of invariants that hold: none of them may be found."""
-    error: bool = False
-    """Whether an invariant is broken that is an error."""
+    error: bool | None = False
+    """Whether an invariant is broken that is an error; None where wrong times leave that open."""
+    blind: bool = False
+    """Whether nothing shows that times are wrong which leave an error open."""
 
     @property
     def sick(self) -> bool | None:
         """Whether the verdict is an error; None near a bound."""
         must = self.error or any(all(w == "error" for _, w in said) for said in self.statuses.values())
-        may = any(any(w == "error" for _, w in said) for said in self.statuses.values())
+        may = self.error is None or any(any(w == "error" for _, w in said) for said in self.statuses.values())
         return True if must else None if may else False
 
 
@@ -79,10 +81,7 @@ def truth_of(group: Group) -> Truth:
             if said[0][0] == "stalled" and newest <= group.look_ms + FUTURE_MS + NEAR:
                 # Nothing shows that its times are ahead; later they count as old.
                 said.append(("reading", "ok"))
-            read = [
-                p for p in group.parts.values() if p.place.topic == place.topic and p.commits and p.exists
-            ]
-            if said[0][0] == "not-begun" and not read:
+            if said[0][0] == "not-begun" and not _is_read(group, place.topic):
                 # Nothing shows that its times are wrong.
                 said.append(("not-begun", "info"))
         statuses[place] = frozenset(said)
@@ -92,9 +91,19 @@ def truth_of(group: Group) -> Truth:
             work.add(place)
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
-    error = _stuck(group) or frozenset({"KG122"}) in _broken(group) or _fruitless(group, NEAR)
+    error: bool | None = _stuck(group) or frozenset({"KG122"}) in _broken(group)
+    fruitless = list(_fruitless(group, NEAR))
+    if group.state.stamps == "right":
+        error = error or bool(fruitless)
+    elif not error and not group.members and any(_ended_fresh(group)):
+        error = None
+    blind = error is None and not any(_is_read(group, part.place.topic) for part in fruitless)
     holding = frozenset(_holding(group))
-    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error)
+    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error, blind)
+
+
+def _is_read(group: Group, topic: str) -> bool:
+    return any(p.place.topic == topic and p.commits and p.exists for p in group.parts.values())
 
 
 def _in_scope(group: Group, part: Part) -> bool:
@@ -296,19 +305,21 @@ def _stuck(group: Group) -> bool:
     return any(not member.left for member in group.members[:-1])
 
 
-def _fruitless(group: Group, slack_ms: int) -> bool:
-    """Whether members came and went, and none committed anything of a partition; none is left."""
-    if group.members:
-        return False
+def _ended_fresh(group: Group) -> Iterator[Part]:
+    """Yield what members ended with again and again, and never committed."""
     for part in group.parts.values():
+        if part.exists and not part.commits and len(_ended(group, part, 0)) >= LOOPS:
+            yield part
+
+
+def _fruitless(group: Group, slack_ms: int) -> Iterator[Part]:
+    """Yield what members came and went with that committed nothing of it; none of them is left."""
+    for part in () if group.members else _ended_fresh(group):
         ended = _ended(group, part, 0)
-        if part.commits or not part.exists or len(ended) < LOOPS:
-            continue
         came = [e.ms for e in part.readable(part.start) if e.ms > ended[0]]
         late = came and group.look_ms - came[0] >= SUSPECT_MS + slack_ms
         if late and sum(ms >= came[0] for ms in ended) >= LOOPS:
-            return True
-    return False
+            yield part
 
 
 def _broken(group: Group) -> list[frozenset[str]]:
@@ -326,7 +337,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
-    if _fruitless(group, NEAR):
+    if state.stamps == "right" and any(_fruitless(group, NEAR)):
         found.append(frozenset({"KG306"}))
     if _stuck(group):
         found.append(frozenset({"KG112"}))
@@ -363,6 +374,7 @@ def _holding(group: Group) -> Iterator[str]:
     """Yield the codes of the invariants that nothing in what was played breaks."""
     state = group.state
     calm = state.membership == "stable" and state.owner != "looping"
+    yield "KG123"
     if not group.taken_over:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):

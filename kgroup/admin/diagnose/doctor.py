@@ -13,7 +13,6 @@ from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
-from kgroup.admin.diagnose.generations import judge_ended
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
 from kgroup.admin.diagnose.histories import Past
@@ -106,7 +105,6 @@ def examine_all(
             errors += described.errors
             gather(cluster, facts, past.add_to)
             judge(cluster, facts)
-            judge_ended(cluster, facts)
             look_at_the_unread(cluster, facts)
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)

@@ -6,55 +6,60 @@ A supervisor starts them again later and later, so that mostly none is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
 
 from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import SHARE, OffsetRow
-from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import untimed
-from kgroup.admin.read.record_times import times_at
+from kgroup.admin.read.readable import TIMES
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import ERROR, LOOPS, SUSPECT_MS, PartitionStatus, Status, Unseen
-from kgroup.domain import TopicPartition, count_of, grouped
+from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
+from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind, duration_text
 
 Ends = Mapping[TopicPartition, Sequence[int]]
 """When members ended that had a partition, oldest first."""
 
 
-def judge_ended(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Judge groups without members by what those that ended had committed.
+def judge_fruitless(
+    cluster: ClusterView, facts: Facts, ends: Ends, lates: Sequence[Mapping[str, int]]
+) -> None:
+    """Note the partitions of which records came that no member committed, with how many ended then.
 
-    One request per leader for all of them, and one more for each that has partitions without a commit.
+    `lates` are the ways to take the times of records: by topic, how late they count as stamped.
     """
-    groups = (each for each in facts if each.group.type != SHARE and LAG not in each.left_out)
-    empty = [(each, ends) for each in groups if not each.group.known_members and (ends := _ends(each))]
-    unread = [dict(_unread(each, ends)) for each, ends in empty]
-    oldest = {(partition, row.committed_offset or 0) for rows in unread for partition, row in rows.items()}
-    times = times_at(cluster, oldest) if oldest else {}
-    clock = cache(lambda: clock_of(cluster, facts[0].now_ms))
-    for (each, ends), rows in zip(empty, unread, strict=True):
-        stopped = {}
-        for partition, row in rows.items():
-            waits = times[partition, row.committed_offset or 0]
-            if not isinstance(waits, int):
-                each.unseen.append(untimed(partition, waits))
-            elif (ended := sum(ms >= waits for ms in ends[partition])) >= LOOPS:
-                why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
-                stopped[partition] = Status(PartitionStatus.STALLED, ERROR, why)
-        if stopped:
-            each.group = replace(
-                each.group,
-                offsets=tuple(replace(row, status=stopped.get(p, row.status)) for p, row in each.rows),
-            )
-        committed = {partition for partition, row in each.rows if row.committed_offset is not None}
-        if fresh := {partition: those[0] for partition, those in ends.items() if partition not in committed}:
-            each.clock = each.clock or clock()
-            each.fruitless = dict(_fruitless(cluster, each, fresh, ends))
+    loops = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
+    facts.fruitless = {p: ended for p, ended in loops[0].items() if all(p in each for each in loops)}
+    for partition in sorted({*ends} - facts.fruitless.keys()):
+        if any(partition in each for each in loops):
+            facts.unseen.append(mistimed(partition, lates[1].get(partition.topic, 0)))
+
+
+def _loops(
+    cluster: ClusterView, facts: Facts, ends: Ends, late_ms: Mapping[str, int]
+) -> Iterator[tuple[TopicPartition, int]]:
+    listed = list_offsets(cluster, {p: those[0] - late_ms.get(p.topic, 0) for p, those in ends.items()})
+    for partition, came in sorted(listed.items()):
+        if isinstance(came, KgroupError):
+            what = f"{partition}: whether records came that no member committed: {came.message}"
+            missed = Unseen(LAG, code_name(came), what)
+            if not is_gone(came) and missed not in facts.unseen:
+                facts.unseen.append(missed)
+            continue
+        came_ms = came.timestamp_ms + late_ms.get(partition.topic, 0)
+        ended = sum(ms >= came_ms for ms in ends[partition])
+        if came.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
+            yield partition, ended
+
+
+def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:
+    """Return why times decide nothing where what was read last is stamped so long before its commit."""
+    said = f"{partition}: what was read last is stamped {duration_text(abs(late_ms))} or more"
+    if late_ms < 0:
+        ahead = f"{said} after it was committed: by how much its producers' clocks are ahead is not known"
+        return Unseen(TIMES, "STAMPED_AHEAD", ahead)
+    which = "whether producers stamp late, or it is read late, is not known"
+    return Unseen(TIMES, "STAMPED_LATE", f"{said} before it was committed: {which}")
 
 
 def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
@@ -69,32 +74,9 @@ def read_of_late(facts: Facts) -> dict[TopicPartition, int]:
     return {partition: event.last_ms for event in commits for partition in event.partitions}
 
 
-def _ends(facts: Facts) -> Ends:
+def ends_of(facts: Facts) -> Ends:
     """Return when members ended that committed nothing of a partition any more, where that makes a loop."""
     found = ended_ms(facts.recent)
     read = read_of_late(facts) if found else {}
     since = {p: sorted(ms for ms in those if ms >= read.get(p, -1)) for p, those in found.items()}
     return {partition: those for partition, those in since.items() if len(those) >= LOOPS}
-
-
-def _unread(facts: Facts, ends: Ends) -> Iterator[tuple[TopicPartition, OffsetRow]]:
-    for partition, row, _ in facts.with_status(PartitionStatus.UNREAD):
-        if row.work and row.committed_offset is not None and partition in ends:
-            yield partition, row
-
-
-def _fruitless(
-    cluster: ClusterView, facts: Facts, since_ms: Mapping[TopicPartition, int], ends: Ends
-) -> Iterator[tuple[TopicPartition, int]]:
-    """Yield the partitions of which records came since that no member committed, with how many ended then."""
-    listed = list_offsets(cluster, since_ms)
-    for partition, came in sorted(listed.items()):
-        if isinstance(came, KgroupError):
-            if is_gone(came):
-                continue
-            what = f"{partition}: whether records came that no member committed: {came.message}"
-            facts.unseen.append(Unseen(LAG, code_name(came), what))
-        elif came.offset >= 0 and facts.age_ms(came.timestamp_ms) >= SUSPECT_MS:
-            ended = sum(ms >= came.timestamp_ms for ms in ends[partition])
-            if ended >= LOOPS:
-                yield partition, ended

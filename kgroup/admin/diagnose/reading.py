@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
-from kgroup.admin.diagnose.generations import ended_ms, read_of_late
+from kgroup.admin.diagnose.generations import ended_ms, ends_of, judge_fruitless, mistimed, read_of_late
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, untimed
+from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
@@ -39,10 +39,10 @@ from kgroup.admin.statuses import (
     status_of,
     unknown,
 )
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import TopicPartition, count_of, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Event, Kind, duration_text
+from kgroup.history.fold.events import Event, Kind
 
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
@@ -67,23 +67,32 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if clocks is not None and course.aged:
             each.clock = clocks(course.timed)
         course.times = times
-        readings = [course, *course.stamped_late()]
+    newest = {at for course in courses for at in course.newest_stamped}
+    times = {**times, **times_at(cluster, newest)} if newest else times
+    for each, course in zip(judged, courses, strict=True):
+        course.times = times
+        readings = [course, *course.mistimed()]
+        lates = [reading.late_ms for reading in readings]
         _set(
-            each,
-            _agreed([_by_times(cluster, reading) for reading in readings], readings[-1].late_ms)
-            | dict(_former(each)),
+            each, _agreed([_by_times(cluster, reading) for reading in readings], lates) | dict(_former(each))
         )
+        if course.fresh:
+            judge_fruitless(cluster, each, course.fresh, lates)
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
     statuses = {partition: course.status(partition, row) for partition, row in course.undecided.items()}
+    statuses |= {partition: course.left_behind(partition, row) for partition, row in course.unread.items()}
     return statuses | _fresh(cluster, course)
 
 
 def _agreed(
-    found: Sequence[Mapping[TopicPartition, Status]], late_ms: Mapping[str, int]
+    found: Sequence[Mapping[TopicPartition, Status]], lates: Sequence[Mapping[str, int]]
 ) -> dict[TopicPartition, Status]:
-    """Return what the times of records say, whether they are right or late; unknown where that differs."""
+    """Return what the times of records say, right or not; unknown where that differs.
+
+    `lates` are how late the records of a topic count as stamped, of each of `found`.
+    """
     statuses = dict(found[0])
     for partition, said in found[0].items():
         by_times = [each[partition] for each in found if partition in each]
@@ -91,12 +100,8 @@ def _agreed(
             (each for each in by_times if (each.name, each.weight) != (said.name, said.weight)), said
         )
         if other is not said and said.unseen is None:
-            late = duration_text(late_ms.get(partition.topic) or max(late_ms.values()))
-            what = (
-                f"{partition}: what was read last is stamped more than {late} before it was committed: "
-                "whether producers stamp late, or it is read late, is not known"
-            )
-            statuses[partition] = other if other.unseen else unknown(Unseen(TIMES, "STAMPED_LATE", what))
+            late = lates[1].get(partition.topic) or max(lates[1].values(), key=abs)
+            statuses[partition] = other if other.unseen else unknown(mistimed(partition, late))
     return statuses
 
 
@@ -140,6 +145,10 @@ def _is_future(status: Status | None) -> bool:
     return status is not None and status.unseen is not None and status.unseen.code == FUTURE
 
 
+def _is_unread(status: Status | None) -> bool:
+    return status is not None and status.name == PartitionStatus.UNREAD
+
+
 def _oldest(row: OffsetRow) -> int | None:
     """Return the offset of the oldest record that waits, or that holds back what can be read."""
     return row.last_stable_offset if _held_back(row) else row.committed_offset
@@ -162,7 +171,22 @@ class Course:
         self.facts = facts
         self.undecided = dict(_undecided(facts))
         self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
-        self.aged = {*self.undecided, *self.begun}
+        self._ends = {} if facts.group.known_members else ends_of(facts)
+        committed = (
+            {p: row for p, row in facts.rows if row.committed_offset is not None} if self._ends else {}
+        )
+        self.unread = {
+            partition: row
+            for partition, row in committed.items()
+            if partition in self._ends and row.work and _is_unread(row.status)
+        }
+        """What a group without members may have ended at again and again."""
+        self.fresh = {
+            partition: those for partition, those in self._ends.items() if partition not in committed
+        }
+        """The same of partitions that it never committed, with when members ended."""
+        self.committed_ms = read_of_late(facts) if self._ends else facts.committed_ms
+        self.aged = {*self.undecided, *self.begun, *self.unread, *self.fresh}
         """The partitions of which records are aged."""
         self.times: Times = {}
         self.late_ms: Mapping[str, int] = {}
@@ -175,21 +199,28 @@ class Course:
             return set()
         return self.aged.union(at[0] for at in (*self._samples, *self._of_topics))
 
-    def stamped_late(self) -> Iterator[Course]:
-        """Yield the same course by records that were stamped late, if they may be; all are read late else.
+    @property
+    def newest_stamped(self) -> Iterator[At]:
+        """The newest records by their stamps, of topics whose records may be stamped late."""
+        late = {topic for topic, ms in self._shifts.items() if ms > 0}
+        for partition, at in self._clock.stamps.items() if late else ():
+            if partition.topic in late:
+                yield partition, at.offset
+
+    def mistimed(self) -> Iterator[Course]:
+        """Yield the same course as if producers' clocks were off, if they may be; it is read late else.
 
         A record came before it was committed, and before now: so late at most are the times of a topic's
-        records, and less by what the reader itself takes.
+        records, and so far ahead at least; and less late, or more ahead, by what the reader itself takes.
         """
-        if not self.times or not self.aged:  # of most groups
-            return
-        clock = self.facts.clock or Clock(self.facts.now_ms)
-        ages = ((at.topic, clock.most_ms - ms) for at, ms in clock.stamps.items())
-        delays = grouped((*self._topic_delays, *ages))
-        read = {topic for topic, _ in self._topic_delays}
-        least = {
-            topic: ms for topic, those in delays.items() if topic in read and (ms := min(those)) > LATE_MS
-        }
+        clock = self._clock
+        ages = grouped(
+            (at[0].topic, clock.most_ms - ms)
+            for at in self.newest_stamped
+            if isinstance(ms := self.times.get(at), int)
+        )
+        least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._shifts.items()}
+        least = {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
         for reads_ms in (0, SUSPECT_MS) if least else ():
             late = {topic: ms - reads_ms for topic, ms in least.items()}
             other = Course(self.facts)
@@ -201,6 +232,18 @@ class Course:
             }
             yield other
 
+    @cached_property
+    def _shifts(self) -> Mapping[str, int]:
+        """The least delay of each topic, where it is so large that producers' clocks may be off."""
+        if not self.times or not self.aged:  # of most groups
+            return {}
+        least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
+        return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
+
+    @property
+    def _clock(self) -> Clock:
+        return self.facts.clock or Clock(self.facts.now_ms)
+
     @property
     def records(self) -> Iterator[At]:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
@@ -209,6 +252,8 @@ class Course:
         for partition, row in self.undecided.items():
             if (at := _oldest(row)) is not None:
                 yield partition, at
+        for partition, row in self.unread.items():
+            yield partition, row.committed_offset or 0
         yield from self._samples
         yield from self._of_topics
 
@@ -227,7 +272,7 @@ class Course:
         waits = self.times.get((partition, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
             return unknown(untimed(partition, waits))
-        clock = facts.clock or Clock(facts.now_ms)
+        clock = self._clock
         made = self._progress(partition, row, waits)
         found = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
@@ -254,6 +299,17 @@ class Course:
             return first
         return unknown(Unseen("clock", "CLOCK_UNSURE", f"{partition}: how long records wait: {clock.words}"))
 
+    def left_behind(self, partition: TopicPartition, row: OffsetRow) -> Status:
+        """Return the status of an unread partition at which members may have ended."""
+        assert row.status is not None
+        waits = self.times[partition, row.committed_offset or 0]
+        if not isinstance(waits, int):
+            return unknown(untimed(partition, waits))
+        if (ended := sum(ms >= waits for ms in self._ends[partition])) < LOOPS:
+            return row.status
+        why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
+        return Status(PartitionStatus.STALLED, ERROR, why)
+
     def owner(self, row: OffsetRow) -> Owner | None:
         """Return the owner of a partition with the time that it has between two polls."""
         recorded = self._members.get(row.member_id or "")
@@ -278,7 +334,7 @@ class Course:
         Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
         partition since, whose log could not be read: older records may wait there.
         """
-        at, member_id = self.facts.committed_ms.get(partition, -1), row.member_id
+        at, member_id = self.committed_ms.get(partition, -1), row.member_id
         if self._rewound_ms.get(partition, -1) >= max(self._completed_ms, at, 0):
             return None
         since = max(at, self.got_ms(partition, member_id))
@@ -321,7 +377,7 @@ class Course:
     @cached_property
     def _read(self) -> list[At]:
         """The last record read of each partition, the last committed one first."""
-        committed_ms = self.facts.committed_ms
+        committed_ms = self.committed_ms
         read = [
             (partition, row.committed_offset - 1)
             for partition, row in self.facts.rows
@@ -356,6 +412,12 @@ class Course:
         return {topic for topic, ms in least.items() if ms >= 0} - unread
 
     @cached_property
+    def of_future(self) -> set[str]:
+        """The topics with a record stamped in the future, and none read that shows when others came."""
+        topics = {partition.topic for partition in self._clock.stamps if self._clock.is_future(partition)}
+        return topics - self._rightly_stamped
+
+    @cached_property
     def unsampled(self) -> Mapping[str, Unseen]:
         """The topics of which no record that was read could be read again, with why."""
         timed = dict(self._topic_delays)
@@ -380,7 +442,7 @@ class Course:
         """Yield how long records took from their arrival to their commit, by their times."""
         for at in read:
             if isinstance(ms := self.times.get(at), int):
-                yield at, self.facts.committed_ms[at[0]] - ms
+                yield at, self.committed_ms[at[0]] - ms
 
     @cached_property
     def _usual_ms(self) -> int:
@@ -390,7 +452,7 @@ class Course:
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
         """The two newest commits of the group: of what is not one partition, one of them is the newest."""
-        by_time = ((ms, partition) for partition, ms in self.facts.committed_ms.items())
+        by_time = ((ms, partition) for partition, ms in self.committed_ms.items())
         return (*nlargest(2, by_time), (-1, None), (-1, None))[:2]
 
     @cached_property
@@ -398,14 +460,14 @@ class Course:
         """The newest commit of what the owner of a partition holds, by partition."""
         found: dict[TopicPartition, int] = {}
         for member in self._members.values():
-            newest = max((self.facts.committed_ms.get(where, -1) for where in member.holds), default=-1)
+            newest = max((self.committed_ms.get(where, -1) for where in member.holds), default=-1)
             found |= dict.fromkeys(member.holds - found.keys(), newest)
         return found
 
     @cached_property
     def _committed_of(self) -> Mapping[str | None, list[tuple[TopicPartition, OffsetRow, int]]]:
         """The partitions that each member owns and that were committed, with when."""
-        committed_ms = self.facts.committed_ms
+        committed_ms = self.committed_ms
         placed = (
             (row.member_id, (partition, row, committed_ms.get(partition, -1)))
             for partition, row in self.facts.rows
@@ -507,6 +569,8 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         if partition.topic in course.unsampled and found[partition].weight != ERROR:
             # Its records may be stamped late, and would count then.
             found[partition] = unknown(course.unsampled[partition.topic])
+        if partition.topic in course.of_future and found[partition].weight == ERROR:
+            found[partition] = unknown(future(partition))
     return found
 
 

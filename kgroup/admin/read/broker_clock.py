@@ -39,8 +39,11 @@ class Clock:
     newest_ms: int | None = None
     ahead: frozenset[TopicPartition] = frozenset()
     off_ms: int | None = None
-    stamps: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The newest time that producers gave to a record of a partition, of those that were looked at."""
+    stamps: Mapping[TopicPartition, ListedOffset] = field(default_factory=dict)
+    """The record of a partition with the newest time, which producers give, of those that were looked at.
+
+    It may be a marker, which coordinators stamp.
+    """
 
     @property
     def sure(self) -> bool:
@@ -56,7 +59,8 @@ class Clock:
 
     def is_future(self, place: TopicPartition) -> bool:
         """Return whether a record of this partition is stamped so late that others' times are not trusted."""
-        return self.stamps.get(place, 0) > self.most_ms + FUTURE_MS
+        newest = self.stamps.get(place)
+        return newest is not None and newest.timestamp_ms > self.most_ms + FUTURE_MS
 
     def may_be_behind(self, place: TopicPartition) -> bool:
         """Return whether records of this partition may be older than this machine's time says."""
@@ -191,7 +195,7 @@ class _Stamps(NamedTuple):
 
     here_ms: int
     coordinators: Sequence[int] | None = None
-    others: Mapping[TopicPartition, int] = MappingProxyType({})
+    others: Mapping[TopicPartition, ListedOffset] = MappingProxyType({})
 
     @property
     def shows_now(self) -> bool:
@@ -202,9 +206,10 @@ class _Stamps(NamedTuple):
         stamps = {place: self.others[place] for place in places if place in self.others}
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
-            ahead = frozenset(p for p, ms in stamps.items() if ms > self.here_ms + BEHIND_MS)
+            ahead = frozenset(p for p, at in stamps.items() if at.timestamp_ms > self.here_ms + BEHIND_MS)
             return Clock(self.here_ms, ahead=ahead, stamps=stamps)
-        counted = (*self.coordinators, *(ms for ms in stamps.values() if ms <= self.here_ms))
+        past = (at.timestamp_ms for at in stamps.values() if at.timestamp_ms <= self.here_ms)
+        counted = (*self.coordinators, *past)
         return Clock(self.here_ms, max(counted, default=None), stamps=stamps)
 
 
@@ -228,9 +233,7 @@ def _stamps(
     except KgroupError:
         return _Stamps(here_ms)
     stamps = {
-        place: at.timestamp_ms
-        for place, at in listed.items()
-        if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
+        place: at for place, at in listed.items() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
     }
-    ours = [ms for place, ms in stamps.items() if place.topic == OFFSETS_TOPIC]
+    ours = [at.timestamp_ms for place, at in stamps.items() if place.topic == OFFSETS_TOPIC]
     return _Stamps(here_ms, ours if parts else None, stamps)

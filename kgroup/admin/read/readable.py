@@ -61,6 +61,12 @@ def untimed(partition: TopicPartition, found: Age | None) -> Unseen:
     return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
+def future(partition: TopicPartition) -> Unseen:
+    """Return why times decide nothing of a partition where a record of its topic is stamped in the future."""
+    what = f"{partition}: a record is stamped in the future, so when others came is not known"
+    return Unseen(TIMES, FUTURE, what)
+
+
 @dataclass(slots=True)
 class LogView:
     """What was seen of one log: its start, its last stable offset, and where records are left.
@@ -209,8 +215,7 @@ class Logs:
             if isinstance(at, KgroupError):
                 seen = Unseen(TIMES, code_name(at), f"{partition}: {at.message}")
             elif (self.clock and self.clock.is_future(partition)) or at.timestamp_ms > now_ms + FUTURE_MS:
-                what = f"{partition}: a record is stamped in the future, so when others came is not known"
-                seen = Unseen(TIMES, FUTURE, what)
+                seen = future(partition)
             else:
                 seen = at.offset
             yield partition, seen

@@ -53,7 +53,7 @@ def test_those_that_got_on_are_none(committed_s: int, times: list[int]) -> None:
 def test_where_the_record_has_no_time_it_is_unknown() -> None:
     """It was healthy: nothing was said of a record whose age decides."""
     checkup = seen(commits(5, {0: 2}), committed=2, times=[1, 2, -1, -1])
-    assert (checkup.verdict, [each.look for each in checkup.unseen]) == ("unknown", [SETTING, "record times"])
+    assert (checkup.verdict, [each.look for each in checkup.unseen]) == ("unknown", [SETTING, "lag"])
 
 
 def test_nothing_was_ever_committed() -> None:
