@@ -91,7 +91,9 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(
-        "Its owner works on older records of another partition first.", "the history, Fetch"
+        "Its oldest unread record grew older and more records waited, all of the last minutes (ten at most), "
+        "or its owner works on older records of another partition first.",
+        "the history, Fetch, ListOffsets by time",
     ),
     PartitionStatus.READING: Meaning(
         "Records wait, and its owner goes on.", "the history; without it, no record is older than 15 s"
@@ -393,7 +395,7 @@ CODES: dict[str, Code] = {
     ),
     "KG320": Code(
         WARN,
-        "A partition falls behind: its reader works on older records of another one first",
+        "A partition falls behind: records come faster than they are taken, or another one's go first",
         "Add members or partitions, or process faster: records arrive faster than they are read.",
         ("kgroup lag GROUP --rate 30s", "kgroup lag GROUP --time"),
         "falling-behind",

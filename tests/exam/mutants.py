@@ -27,6 +27,7 @@ DOUBLE = (
     "protocol=streams",
     "owner=looping others=alone since=120",
     "owner=looping commits=none others=alone since=120",
+    "owner=overloaded since=1200",
     "owner=dead-static stamps=late",
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
@@ -48,10 +49,11 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.judge_fruitless", lambda *_: None),
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
+    ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
     ("kgroup.admin.diagnose.checks._OF_STORAGE", frozenset()),
 )
-"""What keeps a wrong time, or what looks alike, from deciding, and what is there without it."""
+"""Checks in no table, what keeps a wrong time from deciding, and what is there without them."""
 ELSEWHERE = frozenset(
     {
         "KG105",

@@ -555,6 +555,12 @@ class Group:
         to = max(ripe)
         if self.state.owner == "slow" and place == self.subject and part.committed:
             to = min(part.committed + max((to - part.committed) // 2, 1), to)
+        if (
+            self.state.owner == "overloaded"
+            and place == self.subject
+            and self.machine.now_ms > NOW_MS - self.since_ms
+        ):
+            to = min((part.committed or 0) + 5, to)
         self.commit(place, to, member)
 
     def commit(self, place: Place, offset: int, member: Member | None) -> None:
@@ -623,7 +629,7 @@ class Group:
     def _log(self) -> None:
         """What happens to the subject's log."""
         subject, since = self.subject, self.since_ms
-        many = 10 if self.state.owner == "slow" else 1
+        many = 10 if self.state.owner in ("slow", "overloaded") else 1
         match self.state.log:
             case "growing" | "trimmed" | "emptied" | "grown":
                 self._feed(subject, self.fed_ms, 0, many)

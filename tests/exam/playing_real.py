@@ -80,6 +80,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or (state.retention, state.stamps) == ("near", "late")
         ),
         "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
+        "a real client takes all that has come": state.owner == "overloaded",
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"
         ),

@@ -10,7 +10,7 @@ from random import Random
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
-    "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "none"),
+    "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "overloaded", "none"),
     "commits": ("fresh", "old", "none", "outside", "other-id"),
     "log": (
         "growing",
@@ -134,10 +134,10 @@ def possible(state: State) -> State:
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")
-    if state.owner == "hot":
-        # One partition has so much to read that its reader does not get to the next.
+    if state.owner in ("hot", "overloaded"):
+        # One partition has so much to read that its reader does not get to the next, or to the end.
         plain = state.protocol in ("classic", "consumer") and state.subscription in ("names", "pattern")
-        state = state.but(owner="hot" if plain else "live", log="growing", commits="fresh")
+        state = state.but(owner=state.owner if plain else "live", log="growing", commits="fresh")
         state = state.but(membership="stable", delay="prompt", others="busy")
     if state.owner == "looping":
         state = state.but(membership="stable")

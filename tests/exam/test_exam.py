@@ -46,6 +46,12 @@ FOUND = (
     "owner=looping commits=none since=120",
     "owner=looping log=deleted others=alone",
     "log=open since=400 stamps=ahead",
+    "owner=looping others=alone stamps=ahead",
+    "owner=looping commits=none others=alone stamps=backfill",
+    "commits=old log=control-only delay=lazy stamps=backfill",
+    "protocol=consumer subscription=two-applications owner=dead-static log=recreated since=1200 stamps=ahead",
+    "owner=overloaded since=1200",
+    "owner=overloaded since=1200 protocol=consumer others=alone stamps=late",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

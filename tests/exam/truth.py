@@ -16,6 +16,8 @@ FUTURE_MS = 60_000
 LOOPS = 3
 """Generations of an owner that end at the same record make a loop."""
 NEAR_ITS_END = 0.75
+CERTAIN_MS = 700_000
+"""So long after it began to take too little, a reader is seen to fall behind."""
 TAKEN = 3
 """So often within minutes, an instance id has more than one process."""
 NEAR = 1_500
@@ -75,7 +77,8 @@ def truth_of(group: Group) -> Truth:
     statuses = {}
     for place, part in places.items():
         said = _status(group, part)
-        if group.state.stamps != "right" and said[0][0] in TIMED:
+        left = said[0][0] == "unread" and not group.members and len(_ended(group, part, 0)) >= LOOPS
+        if group.state.stamps != "right" and (left or said[0][0] in TIMED):
             said = [*said, ("unknown", "unknown")]
             newest = max((e.ms for e in part.entries), default=0) + group.stamps_ms(place.topic)
             if said[0][0] == "stalled" and newest <= group.look_ms + FUTURE_MS + NEAR:
@@ -83,7 +86,7 @@ def truth_of(group: Group) -> Truth:
                 said.append(("reading", "ok"))
             if said[0][0] == "not-begun" and not _is_read(group, place.topic):
                 # Nothing shows that its times are wrong.
-                said.append(("not-begun", "info"))
+                said += [("not-begun", "info"), ("not-begun", "error")]
         statuses[place] = frozenset(said)
         at = part.committed if part.committed is not None else part.start
         waiting = part.readable(at)
@@ -264,7 +267,17 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         return [("falling-behind", "warn")]
     if older and min(older) <= NEAR and idle <= max(bounds) + NEAR:
         found.append(("falling-behind", "warn"))
+    if group.state.owner == "overloaded" and part.place == group.subject:
+        found = [each for said in found for each in (_overloaded(group) if said[0] == "reading" else [said])]
     return list(dict.fromkeys(found))
+
+
+def _overloaded(group: Group) -> list[Said]:
+    """What a reader is that takes half of what comes, by how long it has done so."""
+    falls, reads = ("falling-behind", "warn"), ("reading", "ok")
+    if group.since_ms >= CERTAIN_MS and group.state.stamps == "right":
+        return [falls]
+    return [falls, reads] if group.since_ms > 2 * SUSPECT_MS else [reads]
 
 
 def _ended(group: Group, part: Part, since_ms: int) -> list[int]:

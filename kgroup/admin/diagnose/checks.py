@@ -379,7 +379,7 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     ),
     PartitionStatus.FALLING_BEHIND: (
         "KG320",
-        "{some} waits behind older records of another partition",
+        "{some}: records wait longer and longer",
         "more members, more partitions or faster processing; {doctor} once more shows whether it gets on",
     ),
 }

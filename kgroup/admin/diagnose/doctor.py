@@ -16,6 +16,7 @@ from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather,
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
 from kgroup.admin.diagnose.histories import Past
+from kgroup.admin.diagnose.pace import judge_pace
 from kgroup.admin.diagnose.reading import judge, judge_shares
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
@@ -104,7 +105,7 @@ def examine_all(
             ]
             errors += described.errors
             gather(cluster, facts, past.add_to)
-            judge(cluster, facts)
+            judge_pace(cluster, judge(cluster, facts), past)
             look_at_the_unread(cluster, facts)
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)

@@ -48,14 +48,14 @@ class Past:
 
     def in_order(self) -> list[str]:
         """Return the groups partition by partition; in the order named where that is unknown."""
-        topic = self._opened()
+        topic = self.topic()
         if isinstance(topic, KgroupError):
             return self._wanted
         return [group for number in sorted(self._by_partition) for group in self._by_partition[number]]
 
     def add_to(self, facts: Sequence[Facts]) -> None:
         """Add its history to each group's facts, or the reason why there is none."""
-        topic = self._opened() if facts else None
+        topic = self.topic() if facts else None
         for group_facts in facts:
             failed = topic if isinstance(topic, KgroupError) else self._failure(group_facts.group.group_id)
             if failed is not None:
@@ -83,7 +83,7 @@ class Past:
         """Return what share groups did with their records; nothing where none has stored anything yet."""
         from kgroup.history.sources.live import LiveTopic
 
-        names = self._opened()
+        names = self.topic()
         assert isinstance(names, LiveTopic)
         transport, timeout_s = self._cluster.transport, self._cluster.retry.timeout_s
         try:
@@ -93,7 +93,8 @@ class Past:
             absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return {} if absent else error
 
-    def _opened(self) -> LiveTopic | KgroupError:
+    def topic(self) -> LiveTopic | KgroupError:
+        """Return the topic, opened now if it was not, or why it cannot be read."""
         from kgroup.history.sources.live import LiveTopic
 
         if self._topic is None:
@@ -113,7 +114,7 @@ class Past:
 
     def _failure(self, group: str) -> KgroupError | None:
         """Return why the group's partition cannot be read; None once it is read."""
-        topic = self._opened()
+        topic = self.topic()
         assert not isinstance(topic, KgroupError)
         number = offsets_partition_of(group, len(topic.partitions))
         if number not in self._read:

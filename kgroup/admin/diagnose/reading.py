@@ -47,6 +47,7 @@ from kgroup.history.fold.events import Event, Kind
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
+ENDS = "log ends"
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
 LATE_MS = 60_000
@@ -55,8 +56,11 @@ At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
 
 
-def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Give each partition the status that the history shows, in a few requests per leader for all groups."""
+def judge(cluster: ClusterView, facts: Sequence[Facts]) -> list[Course]:
+    """Give each partition the status that the history shows, in a few requests per leader for all groups.
+
+    Return how the groups read.
+    """
     judged = [each for each in facts if each.group.type != SHARE and LAG not in each.left_out]
     courses = [Course(each) for each in judged]
     wanted = {at for course in courses for at in course.records}
@@ -73,11 +77,12 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         course.times = times
         readings = [course, *course.mistimed()]
         lates = [reading.late_ms for reading in readings]
-        _set(
+        set_statuses(
             each, _agreed([_by_times(cluster, reading) for reading in readings], lates) | dict(_former(each))
         )
         if course.fresh:
             judge_fruitless(cluster, each, course.fresh, lates)
+    return courses
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -112,7 +117,7 @@ def judge_shares(facts: Sequence[Facts]) -> None:
             continue
         still = each.still.lags if each.still is not None else {}
         # One look shows nothing, which is reported.
-        _set(each, {p: _shared(p in still, each) for p, _ in _undecided(each) if each.patience_s > 0})
+        set_statuses(each, {p: _shared(p in still, each) for p, _ in _undecided(each) if each.patience_s > 0})
 
 
 def _shared(stands: bool, facts: Facts) -> Status:
@@ -124,7 +129,8 @@ def _shared(stands: bool, facts: Facts) -> Status:
     return READING
 
 
-def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
+def set_statuses(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
+    """Give these partitions of a group these statuses."""
     if statuses:
         rows = tuple(
             replace(row, status=statuses[partition]) if partition in statuses else row
@@ -202,7 +208,7 @@ class Course:
     @property
     def newest_stamped(self) -> Iterator[At]:
         """The newest records by their stamps, of topics whose records may be stamped late."""
-        late = {topic for topic, ms in self._shifts.items() if ms > 0}
+        late = {topic for topic, ms in self._delayed.items() if ms > 0}
         for partition, at in self._clock.stamps.items() if late else ():
             if partition.topic in late:
                 yield partition, at.offset
@@ -213,16 +219,8 @@ class Course:
         A record came before it was committed, and before now: so late at most are the times of a topic's
         records, and so far ahead at least; and less late, or more ahead, by what the reader itself takes.
         """
-        clock = self._clock
-        ages = grouped(
-            (at[0].topic, clock.most_ms - ms)
-            for at in self.newest_stamped
-            if isinstance(ms := self.times.get(at), int)
-        )
-        least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._shifts.items()}
-        least = {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
-        for reads_ms in (0, SUSPECT_MS) if least else ():
-            late = {topic: ms - reads_ms for topic, ms in least.items()}
+        for reads_ms in (0, SUSPECT_MS) if self._shifts else ():
+            late = {topic: ms - reads_ms for topic, ms in self._shifts.items()}
             other = Course(self.facts)
             other.late_ms = late
             other.begun = {partition: row for partition, row in self.begun.items() if partition.topic in late}
@@ -232,9 +230,31 @@ class Course:
             }
             yield other
 
+    def going(self, least_ms: int) -> Iterator[tuple[TopicPartition, OffsetRow, int]]:
+        """Yield what is being read though it was so far behind at its last commit, with how far in ms."""
+        for partition, row in self.facts.by_status.get(PartitionStatus.READING, ()):
+            waits, at_ms = (
+                self.times.get((partition, row.committed_offset or 0)),
+                self.committed_ms.get(partition, -1),
+            )
+            timed = partition in self.undecided and partition.topic not in self._shifts
+            if timed and isinstance(waits, int) and at_ms - waits >= least_ms:
+                yield partition, row, at_ms - waits
+
     @cached_property
     def _shifts(self) -> Mapping[str, int]:
-        """The least delay of each topic, where it is so large that producers' clocks may be off."""
+        """How late the records of topics are stamped at most, where producers' clocks may be off."""
+        ages = grouped(
+            (at[0].topic, self._clock.most_ms - ms)
+            for at in self.newest_stamped
+            if isinstance(ms := self.times.get(at), int)
+        )
+        least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._delayed.items()}
+        return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
+
+    @cached_property
+    def _delayed(self) -> Mapping[str, int]:
+        """The least delay of each topic, where it is large."""
         if not self.times or not self.aged:  # of most groups
             return {}
         least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
@@ -346,7 +366,7 @@ class Course:
             dark = (where for where, ms in self._dark_of.get(member_id, ()) if ms > began)
             if busy is None and (where := next(dark, None)) is not None:
                 what = f"{partition}: its owner may read {where} first, whose log could not be read"
-                return Unseen("log ends", "NOT_READ", what)
+                return Unseen(ENDS, "NOT_READ", what)
         newest, second = self._newest
         return Progress(
             since,
@@ -412,10 +432,16 @@ class Course:
         return {topic for topic, ms in least.items() if ms >= 0} - unread
 
     @cached_property
-    def of_future(self) -> set[str]:
-        """The topics with a record stamped in the future, and none read that shows when others came."""
-        topics = {partition.topic for partition in self._clock.stamps if self._clock.is_future(partition)}
-        return topics - self._rightly_stamped
+    def untrusted(self) -> Mapping[str, Unseen]:
+        """The topics of which nothing that was read shows that times are right, and why they may not be.
+
+        A record is stamped in the future, or the stamps of a partition could not be read.
+        """
+        topics = {partition.topic for partition in self.begun}
+        dark = [p for p, row in self.facts.rows if row.log_end_offset is None and p.topic in topics]
+        found = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
+        found |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
+        return {topic: why for topic, why in found.items() if topic not in self._rightly_stamped}
 
     @cached_property
     def unsampled(self) -> Mapping[str, Unseen]:
@@ -569,8 +595,8 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         if partition.topic in course.unsampled and found[partition].weight != ERROR:
             # Its records may be stamped late, and would count then.
             found[partition] = unknown(course.unsampled[partition.topic])
-        if partition.topic in course.of_future and found[partition].weight == ERROR:
-            found[partition] = unknown(future(partition))
+        if partition.topic in course.untrusted and found[partition].weight == ERROR:
+            found[partition] = unknown(course.untrusted[partition.topic])
     return found
 
 

@@ -48,7 +48,7 @@ class GrowingPast(Past):
                 topic = None
         if not isinstance(topic, LiveTopic):
             self._topic = None  # opened again
-            topic = self._opened()
+            topic = self.topic()
         if isinstance(topic, LiveTopic):
             ids = frozenset(id_ for id_, name in topic.topic_names.items() if name == OFFSETS_TOPIC)
             if ids != self._ids or len(topic.partitions) < len(self._readers):

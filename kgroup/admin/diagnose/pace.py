@@ -1,0 +1,184 @@
+"""Readers that go on and fall behind: records come faster than they take them.
+
+One look cannot tell them from readers that catch up, so two earlier commits are read from
+`__consumer_offsets`: the first of the last ten minutes, and the first of the later half since then. A
+partition falls behind if in both halves its oldest unread record grew older and more records waited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from kgroup.admin.diagnose.facts import HISTORY
+from kgroup.admin.diagnose.histories import Past
+from kgroup.admin.diagnose.reading import At, Course, Times, set_statuses
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import OffsetRow
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.readable import TIMES, untimed
+from kgroup.admin.read.record_times import Untimed, times_at
+from kgroup.admin.refusals import code_name
+from kgroup.admin.statuses import WARN, PartitionStatus, Status, Unseen, unknown
+from kgroup.domain import TopicPartition
+from kgroup.durations import utc
+from kgroup.errors import KgroupError
+from kgroup.history.fold.events import duration_text
+from kgroup.history.log_items import CommitRun, Item, PendingCommit
+from kgroup.history.sources.live import LiveLog, LiveTopic
+
+BEHIND_MS = 60_000
+"""The age of the oldest unread record from which a reader may fall behind."""
+WINDOW_MS = 600_000
+HALF_MS = 30_000
+"""The shortest half in which growth shows: commits are seconds apart."""
+PART = 20
+"""Age grows if it does by this part of the time that passed: commits and records come unevenly."""
+Key: TypeAlias = tuple[str, TopicPartition]
+"""A group, and one of its partitions."""
+Ends: TypeAlias = Mapping[At, ListedOffset | KgroupError]
+
+
+class Point(NamedTuple):
+    """A committed offset, and when it was committed in ms."""
+
+    offset: int
+    at_ms: int
+
+
+class Waiting(NamedTuple):
+    """What waited at a commit: the age of the oldest record in ms, and how many records."""
+
+    at_ms: int
+    age_ms: int
+    records: int
+
+
+def judge_pace(cluster: ClusterView, courses: Iterable[Course], past: Past) -> None:
+    """Give partitions that fall behind that status, of those whose readers go on.
+
+    It costs two short reads of each offsets partition that has such a group, and a few requests per leader
+    for all of them. Where one fails, the status is unknown.
+    """
+    going = [(course, [*course.going(BEHIND_MS)]) for course in courses]
+    going = [(course, those) for course, those in going if those]
+    topic = past.topic() if going else None
+    if not isinstance(topic, LiveTopic):
+        return
+    newest = {
+        (course.facts.group.group_id, place): Point(row.committed_offset or 0, course.committed_ms[place])
+        for course, those in going
+        for place, row, _ in those
+    }
+    try:
+        points = _points(topic, newest)
+    except KgroupError as error:
+        missed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
+        for course, those in going:
+            set_statuses(course.facts, {place: missed for place, _, _ in those})
+        return
+    earlier = {(place, point) for (_, place), pair in points.items() for point in pair}
+    times = times_at(cluster, {(place, point.offset) for place, point in earlier})
+    ends = _ends_at(cluster, {(place, point.at_ms) for place, point in earlier})
+    for course, those in going:
+        statuses = {}
+        for place, row, age_ms in those:
+            key = course.facts.group.group_id, place
+            if key in points:
+                now = Waiting(newest[key].at_ms, age_ms, (row.log_end_offset or 0) - newest[key].offset)
+                if (said := _status(place, row, points[key], now, times, ends)) is not None:
+                    statuses[place] = said
+        set_statuses(course.facts, statuses)
+
+
+def _points(topic: LiveTopic, newest: Mapping[Key, Point]) -> dict[Key, tuple[Point, Point]]:
+    """Return two earlier commits of each, where they are far enough apart; raise KgroupError if unread."""
+    first = _commits_from(topic, {key: point.at_ms - WINDOW_MS for key, point in newest.items()})
+    later = {key: (point.at_ms + newest[key].at_ms) // 2 for key, point in first.items()}
+    second = _commits_from(topic, later)
+    found = ((key, (first[key], point)) for key, point in second.items())
+    return {
+        key: pair
+        for key, pair in found
+        if all(b.at_ms - a.at_ms >= HALF_MS for a, b in pairwise((*pair, newest[key])))
+    }
+
+
+def _commits_from(topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[Key, Point]:
+    """Return the first commit of each from its time on, of those that have one."""
+    found: dict[Key, Point] = {}
+    groups = topic.by_partition({group for group, _ in since_ms})
+    for number, names in groups.items():
+        missing = {key for key in since_ms if key[0] in names}
+        for key, point in _commits(topic, number, names, min(since_ms[key] for key in missing)):
+            if key in missing and point.at_ms >= since_ms[key]:
+                found[key] = point
+                missing.remove(key)
+            if not missing:
+                break
+    return found
+
+
+def _commits(
+    topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
+) -> Iterator[tuple[Key, Point]]:
+    from kgroup.history.decode.decoder import Decoder
+
+    if (at := topic.offset_at(number, from_ms)) < 0:
+        return
+    decoder = Decoder(names=names, runs=False)
+    for chunk, headers in LiveLog(topic, number, at).batches():
+        for item in decoder.feed(chunk, headers):
+            yield from _in(item)
+    for item in decoder.flush():
+        yield from _in(item)
+
+
+def _in(item: Item) -> Iterator[tuple[Key, Point]]:
+    if isinstance(item, CommitRun):
+        for part in item.parts:
+            yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
+    elif isinstance(item, PendingCommit):
+        place = TopicPartition(item.topic, item.partition)
+        yield (item.group, place), Point(item.commit.offset, item.commit.timestamp_ms)
+
+
+def _ends_at(cluster: ClusterView, wanted: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:
+    """Return the first record of each partition from a time on; a request names a partition once."""
+    left = set(wanted)
+    ends: dict[At, ListedOffset | KgroupError] = {}
+    while left:
+        asked = dict(left)
+        left -= set(asked.items())
+        ends |= {(place, asked[place]): at for place, at in list_offsets(cluster, asked).items()}
+    return ends
+
+
+def _status(
+    place: TopicPartition, row: OffsetRow, points: Sequence[Point], now: Waiting, times: Times, ends: Ends
+) -> Status | None:
+    """Return that it falls behind, or why that is not known; None where it does not."""
+    waiting = []
+    for point in points:
+        written, end = times[place, point.offset], ends[place, point.at_ms]
+        if isinstance(written, Untimed):
+            return None  # that record was deleted since
+        if isinstance(written, KgroupError):
+            return unknown(untimed(place, written))
+        if isinstance(end, KgroupError):
+            return unknown(Unseen(TIMES, code_name(end), f"{place}: {end.message}"))
+        last = end.offset if end.offset >= 0 else row.log_end_offset or 0
+        waiting.append(Waiting(point.at_ms, max(point.at_ms - written, 0), max(last - point.offset, 0)))
+    waiting.append(now)
+    if not all(
+        b.records > a.records and b.age_ms - a.age_ms >= (b.at_ms - a.at_ms) // PART
+        for a, b in pairwise(waiting)
+    ):
+        return None
+    aged = ", ".join(f"{duration_text(each.age_ms)} at {utc(each.at_ms)}" for each in waiting)
+    return Status(
+        PartitionStatus.FALLING_BEHIND,
+        WARN,
+        f"records come faster than they are taken; the age of the oldest unread one was {aged}",
+    )
