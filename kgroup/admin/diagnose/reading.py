@@ -233,10 +233,8 @@ class Course:
     def going(self, least_ms: int) -> Iterator[tuple[TopicPartition, OffsetRow, int]]:
         """Yield what is being read though it was so far behind at its last commit, with how far in ms."""
         for partition, row in self.facts.by_status.get(PartitionStatus.READING, ()):
-            waits, at_ms = (
-                self.times.get((partition, row.committed_offset or 0)),
-                self.committed_ms.get(partition, -1),
-            )
+            waits = self.times.get((partition, row.committed_offset or 0))
+            at_ms = self.committed_ms.get(partition, -1)
             timed = partition in self.undecided and partition.topic not in self._shifts
             if timed and isinstance(waits, int) and at_ms - waits >= least_ms:
                 yield partition, row, at_ms - waits
