@@ -22,6 +22,7 @@ BENCHES = {
     "large_cluster": "commands about 10,000 groups on three brokers, beside kafka-consumer-groups",
     "many_groups": "memory a group and time to load 100,000 of them, beside Kafka (Java, Maven)",
     "recorder": "kgroup record beside a Kafka with 500 groups and 2,000 offsets a second (Java, Maven)",
+    "recorded_day": "what a question about a moment reads of a busy day that kgroup record stored",
     "topics": "how long a topic takes to create when there are 10,000, beside Kafka (Java, Maven)",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
     "skew": "the Spark pipeline over an even log, one hot partition, one large group, 100,000 groups",

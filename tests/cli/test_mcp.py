@@ -22,8 +22,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 
-from kgroup.admin.recording.days import files_of, read
 from kgroup.admin.recording.lines import Looked
+from kgroup.admin.recording.observed import files_of, read
 from kgroup.cli.agents.bounds import bounded, text_of
 from kgroup.cli.agents.tools import FILES, OFFERED
 from kgroup.cli.exit_codes import MEANINGS
@@ -248,8 +248,8 @@ def test_a_wrong_call_says_what_is_wrong(
 
 @pytest.mark.parametrize("tool", ["doctor", "lag"])
 def test_a_moment_of_a_recording(tool: str, world: World, kgroup: Kgroup) -> None:
-    (file,) = files_of(LocalFolder(Path(world.recording)))
-    (look,) = (line for line in read(file) if isinstance(line, Looked))
+    files = files_of(LocalFolder(Path(world.recording)))
+    (look,) = (line for line in read(files) if isinstance(line, Looked))
     moment, groups = str(look.at_ms), [ORDER, GROUP]
     arguments = {"group": groups, "at": moment, "files": [world.recording]}
     words = (f"--at={moment}", f"--files={world.recording}", "--", *groups)

@@ -28,12 +28,11 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import measure
 from kgroup.admin.read.listing import list_groups
-from kgroup.admin.recording.days import Days, files_of, read
+from kgroup.admin.recording.gaps import Gap, gaps_in
 from kgroup.admin.recording.lines import (
     Began,
     Ended,
     Ends,
-    Gap,
     Incident,
     Judged,
     Lags,
@@ -45,8 +44,8 @@ from kgroup.admin.recording.lines import (
 )
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.metrics import Metrics
+from kgroup.admin.recording.observed import Observed, begun, files_of, read
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
-from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.admin.topics import create_topic
 from kgroup.cli.commands import record
 from kgroup.cli.exit_codes import ExitCode
@@ -114,7 +113,7 @@ class Service:
         return kgroup("lag", "*", *more, "-b", self.client.bootstrap, "-o", "json").document["data"]["groups"]
 
     def lines(self, kind: type) -> list[Any]:
-        return [line for file in files_of(self.place) for line in read(file) if isinstance(line, kind)]
+        return [line for line in read(files_of(self.place)) if isinstance(line, kind)]
 
     def drop_topic(self, name: str) -> None:
         named = (DeleteTopicState(name=name, topic_id=ZERO_UUID),)
@@ -363,7 +362,7 @@ def test_groups_that_were_hidden_make_an_answer_partial(kgroup: Kgroup, tmp_path
     hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 does not answer")
     judged = Judged(1000, "g", "classic", "Stable", (), (), ())
     lines = [Began(1000, "0.1.0", None, False, 0), judged, Looked(1000, 1000, 10_000, False, (hidden,))]
-    Days(LocalFolder(tmp_path)).append(lines, 1000)
+    Observed(LocalFolder(tmp_path)).append(lines, 1000)
     codes = [
         kgroup("doctor", name, "--at", "1970-01-01T00:00:02", "--files", str(tmp_path)).code
         for name in ("g", "--all-groups", "g*", "other")
@@ -391,7 +390,7 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     service.step()
     service.now_ms += 86_400_000
     at_ms = service.step()
-    first, second = files_of(service.place)
+    (first,), second = begun(service.place)
     first.folder.delete(first.name)
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
     kinds = {type(line).__name__ for line in read(second)}
@@ -679,12 +678,7 @@ def test_without_the_right_to_the_log_it_looks_only(tmp_path: Path, kgroup: Kgro
             ran = kgroup(command, "g", "--files", str(tmp_path / "r"))
             assert "has no __consumer_offsets: " in ran.err and "lacks Read" in ran.err
             assert "doctor --at and lag --at show" in ran.err and ran.code == ExitCode.FAILED
-        (look,) = (
-            line
-            for file in files_of(LocalFolder(tmp_path / "r"))
-            for line in read(file)
-            if isinstance(line, Looked)
-        )
+        (look,) = (line for line in read(files_of(LocalFolder(tmp_path / "r"))) if isinstance(line, Looked))
         for command in ("doctor", "lag"):
             ran = kgroup(command, "g", "--at", str(look.at_ms), "--files", str(tmp_path / "r"))
             assert "seen every 10 s" in ran.out and "was not recorded: " in ran.out
@@ -746,8 +740,8 @@ def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
 ) -> None:
     """A gap, and a segment that was too old, were forgotten where the line about them could not be stored."""
     service.step()
-    noticed = [Gap(service.now_ms, "__consumer_offsets", 0, 3, 5, "the broker no longer had them")]
-    monkeypatch.setattr(TopicLog, "gaps", lambda self: [noticed.pop()] if noticed else [])
+    gap = Gap(service.now_ms, "__consumer_offsets", 0, 3, 5, "the broker no longer had them")
+    service.recorder._log._gaps.append(gap)
     old = [service.folder / "__consumer_offsets-9" / f"{first:020d}.log" for first in (0, 40)]
     old[0].parent.mkdir()
     for path in old:
@@ -764,7 +758,7 @@ def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
         service.recorder.tidy()
     assert not old[0].exists() and service.recorder.state.disk is not None
     service.step()
-    assert [(line.first, line.last) for line in service.lines(Gap)] == [(3, 5)]
+    assert gaps_in(service.place) == (gap,)
     assert [line.file for line in service.lines(Removed)] == ["__consumer_offsets-9/00000000000000000000.log"]
     assert service.recorder.state.gaps == 1 and service.recorder.state.disk is None
 

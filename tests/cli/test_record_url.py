@@ -19,10 +19,11 @@ import pytest
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listing import list_groups
-from kgroup.admin.recording.days import files_of, read
+from kgroup.admin.recording.gaps import gaps_in
 from kgroup.admin.recording.lease import LOCK, Held
-from kgroup.admin.recording.lines import OPEN, Gap, Incident, Looked, Removed
+from kgroup.admin.recording.lines import OPEN, Incident, Looked, Removed
 from kgroup.admin.recording.look import Terms
+from kgroup.admin.recording.observed import files_of, read
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
 from kgroup.admin.topics import create_topic
 from kgroup.cli.agents.serving import Agents
@@ -91,7 +92,7 @@ class Service:
         return self.now_ms
 
     def lines(self, kind: type) -> list[Any]:
-        return [line for file in files_of(self.folder) for line in read(file) if isinstance(line, kind)]
+        return [line for line in read(files_of(self.folder)) if isinstance(line, kind)]
 
     def whole(self) -> bool:
         """Whether all records of the log are recorded, each once."""
@@ -199,7 +200,7 @@ def test_killed_at_any_change_of_the_store_it_goes_on_and_loses_nothing(
         monkeypatch.setattr(type(service.folder), "best_bytes", 1500)
         setattr(service.store, when, partial(dies, [kills]))
         killed = lived_through(service, f"g-{kills}")
-        assert service.whole() and service.lines(Gap) == []
+        assert service.whole() and gaps_in(service.folder) == ()
         written = [line for line in service.lines(Incident) if line.event != OPEN]
         assert [each.number for each in written] == [*range(1, len(written) + 1)]
         assert service.delivered == written
@@ -379,7 +380,7 @@ def test_into_s3_it_posts_each_change_once_and_is_read_from_there(
     keys = {key.removeprefix("recording/") for key in s3.keys(url.split("/")[2])}
     assert {"notified", "topics.json"} <= keys and LOCK not in keys
     folder = RemoteFolder(Location.parse(url), StorageOptions.of(s3.options))
-    looks = [line for file in files_of(folder) for line in read(file) if isinstance(line, Looked)]
+    looks = [line for line in read(files_of(folder)) if isinstance(line, Looked)]
     at = {"at": str(looks[1].at_ms), "group": ["web"], "files": [url]}
     storage = [f"{name}={value}" for name, value in s3.options.items()]
     env = Env("mcp", {}, (), dict(os.environ), OutputOptions())

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from kgroup.admin.recording.days import Unreadable, files_of, read
 from kgroup.admin.recording.lines import OPEN, Incident, Line, Looked
+from kgroup.admin.recording.observed import Unreadable, files_of, read
 from kgroup.history.sources.folders import LocalFolder
 from tests.own_home import environment
 
@@ -75,10 +75,9 @@ class Recording:
     def lines(self, *kinds: type) -> list[Line]:
         """What it has observed so far, or the lines of some kinds."""
         found = []
-        for file in files_of(LocalFolder(self.folder)):
-            for line in read(file, *kinds):
-                assert not isinstance(line, Unreadable), line.text
-                found.append(line)
+        for line in read(files_of(LocalFolder(self.folder)), *kinds):
+            assert not isinstance(line, Unreadable), line.text
+            found.append(line)
         return found
 
     def changes(self) -> list[Incident]:

@@ -18,7 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.discovery import ClusterView, machine_ms
 from kgroup.admin.read.lag_report import measure
-from kgroup.admin.recording.lines import Ended, Gap, Judged, Line, Members
+from kgroup.admin.recording.gaps import gaps_in
+from kgroup.admin.recording.lines import Ended, Judged, Line, Members
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.recorder import Limits, Recorder
 from kgroup.cli.views.checkups import document_of
@@ -135,7 +136,7 @@ def test_killed_again_and_again_each_batch_and_each_incident_is_there_once(
         {each.number for each in changes}
     )
     lines = recording.lines()
-    assert not any(isinstance(line, Gap) for line in lines)
+    assert gaps_in(LocalFolder(tmp_path / "r")) == ()
     assert sum(isinstance(line, Ended) for line in lines) == 1
     for key in {each.key for each in changes}:
         told = [each.event for each in changes if each.key == key and each.event != "updated"]

@@ -14,7 +14,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kgroup.admin.recording.lines import OPENED, Gap, Judged, Looked
+from kgroup.admin.recording.gaps import gaps_in
+from kgroup.admin.recording.lines import OPENED, Judged, Looked
+from kgroup.history.sources.folders import LocalFolder
 from kgroup.repeating import repeating
 from tests.sampled import in_full
 
@@ -129,7 +131,7 @@ def test_an_hour_of_deployments_opens_no_incident_and_a_reader_that_hangs_does(
                 each.join()
             said = [(each.title, each.event, each.at_ms) for each in recording.changes()]
             assert said == []
-            assert recording.lines(Gap) == []
+            assert gaps_in(LocalFolder(recording.folder)) == ()
             assert {each.group_id for each in recording.lines(Judged) if isinstance(each, Judged)} == {*names}
             assert len(recording.lines(Looked)) > 100
             # The same eyes see one that is real.

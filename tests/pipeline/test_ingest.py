@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kgroup.admin.recording.days import Days
 from kgroup.admin.recording.lines import Began
+from kgroup.admin.recording.observed import Observed
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.fold.events import Event
@@ -83,7 +83,7 @@ def test_of_a_recorders_folder_the_log_is_read_and_none_that_was_set_aside(tmp_p
     for seed, log in enumerate(logs, 21):
         log.parent.mkdir(parents=True)
         log.write_bytes(b"".join(made_batches(seed, 90)))
-    Days(LocalFolder(tmp_path / "in")).append([Began(0, "0.1.0", None, False, 0)], 0)
+    Observed(LocalFolder(tmp_path / "in")).append([Began(0, "0.1.0", None, False, 0)], 0)
     local_run.run([tmp_path / "in"], Store(tmp_path / "out"), 1 << 20, 1)
     check_equal(Store(tmp_path / "out"), in_process(logs[0].parent))
 

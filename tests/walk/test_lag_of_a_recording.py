@@ -8,9 +8,9 @@ import pytest
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listing import list_groups
-from kgroup.admin.recording.days import files_of, read
 from kgroup.admin.recording.lines import Looked
 from kgroup.admin.recording.look import Terms
+from kgroup.admin.recording.observed import files_of, read
 from kgroup.admin.recording.recorder import Limits, Recorder
 from kgroup.history.sources.folders import LocalFolder
 from tests.recorded_lag import as_recorded
@@ -46,12 +46,7 @@ def test_what_is_unknown_then_is_what_was_unknown(
 
     view = ClusterView(world.fake, retry=world.fake.retry())
     Recorder(view, LocalFolder(tmp_path / "r"), found, Terms(patience_s=0.0), Limits()).look()
-    (look,) = (
-        line
-        for file in files_of(LocalFolder(tmp_path / "r"))
-        for line in read(file)
-        if isinstance(line, Looked)
-    )
+    (look,) = (line for line in read(files_of(LocalFolder(tmp_path / "r"))) if isinstance(line, Looked))
     at = ("--at", str(look.at_ms), "--files", str(tmp_path / "r"))
     live, then = ask(world, "lag", "g-*", *more), ask(world, "lag", "g-*", *more, *at)
     assert (live.code == 0) == (then.code == 0), (live.code, then.code, then.err)

@@ -15,8 +15,6 @@ from kgroup.admin.read.lag_report import GroupLag, PartitionLag, of_rows
 from kgroup.admin.recording.lines import Commits, LagHead, Lags, LagsMoved
 from kgroup.domain import TopicPartition, grouped, place_of
 
-RESTATED = 64
-"""How many times each row may have moved before all are stated again: a reader begins there."""
 _PLACE = attrgetter("topic", "partition")
 _REST = attrgetter(
     "instance_id",
@@ -136,23 +134,6 @@ class Seen:
             last_stable_offset=end if lag else None,
             time_lag_ms=0 if lag == (row.unreadable or 0) else age_ms,
         )
-
-
-class Stated:
-    """The lag that the lines of a file say already."""
-
-    def __init__(self) -> None:
-        self._seen, self._moved = Seen(), 0
-
-    def lines(self, now: Seen) -> list[Lags | LagsMoved]:
-        """Return the lines of a look."""
-        if self._moved > RESTATED * sum(len(group.offsets) for group in now.lags.values()):
-            self._seen, self._moved = Seen(), 0
-        found = [*now.since(self._seen)]
-        moved = (line for line in found if isinstance(line, LagsMoved))
-        self._moved += sum(len(line.rows) + sum(len(each.offsets) for each in line.commits) for line in moved)
-        self._seen = now
-        return found
 
 
 def _head(lag: GroupLag) -> LagHead:

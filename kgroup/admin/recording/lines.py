@@ -1,8 +1,4 @@
-"""The observations of a recorder: one declared value a line, in one file per day (UTC).
-
-Times are in ms of the recorder's clock. Each file begins with all that was known when it was begun, so that
-it is read without those before it.
-"""
+"""The observations of a recorder: one declared value a line. Times are in ms of the recorder's clock."""
 
 from __future__ import annotations
 
@@ -182,24 +178,6 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Offsets that are not recorded, when that was noticed, and why; `last` is -1 where it is unknown."""
-
-    at_ms: int
-    topic: str
-    partition: int
-    first: int
-    last: int
-    why: str
-
-    @property
-    def text(self) -> str:
-        """The gap in words."""
-        span = f"offsets {self.first} to {self.last}" if self.last >= 0 else f"offsets from {self.first} on"
-        return f"{span} are not recorded: {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
 class Removed:
     """A file that was removed to keep the recording within its limits.
 
@@ -248,7 +226,6 @@ Line: TypeAlias = (
     | LagsMoved
     | Members
     | World
-    | Gap
     | Removed
     | Incident
 )

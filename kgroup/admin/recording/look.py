@@ -13,7 +13,7 @@ from kgroup.admin.read.lag_report import GroupLag, in_time, report_of
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
-from kgroup.admin.recording.lags import Seen, Stated
+from kgroup.admin.recording.lags import Seen
 from kgroup.admin.recording.lines import (
     Ends,
     Judged,
@@ -153,7 +153,7 @@ class Known:
         self._groups: dict[str, Judged | NotJudged] = {}
         self._members: dict[str, tuple[Person, ...] | None] = {}
         self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
-        self._lags = Stated()
+        self._seen = Seen()
         self._world: World | None = None
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
@@ -172,7 +172,9 @@ class Known:
                 lines.append(Members(now.at_ms, name, people))
         ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
         lines += self._of_logs(now, ends)
-        lines += self._lags.lines(Seen(now.at_ms, now.lags, ends))
+        seen = Seen(now.at_ms, now.lags, ends)
+        lines += seen.since(self._seen)
+        self._seen = seen
         topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
         world = World(0, topics, now.world.retention_ms)
         if world != self._world:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from kgroup.admin.codes import ERROR
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.causes import bad_of
-from kgroup.admin.recording.days import Days, Unreadable, files_of, read
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.incidents import BACK_MS, Incidents
 from kgroup.admin.recording.lease import Lost
-from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line
+from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line, Looked, Removed
 from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of, look
+from kgroup.admin.recording.observed import Observed, Unreadable, begun, read
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
@@ -75,7 +75,7 @@ class Recorder:
         self._cluster, self._folder, self._find = cluster, folder, find
         self._terms, self._limits, self._severity = terms, limits, severity
         self._note, self._changed = note, changed
-        self._days = Days(folder)
+        self._observed = Observed(folder)
         self._incidents, self._last_ms = resumed(folder)
         self._log = TopicLog(cluster, folder, limits.upload_s)
         self._past = GrowingPast(cluster)
@@ -111,8 +111,7 @@ class Recorder:
         try:
             self._log.poll()
             self._now_ms()
-            for gap in self._log.gaps():
-                self._owed.append(gap)
+            for gap in self._log.store_gaps():
                 self._gaps += 1
                 self._note(f"{gap.topic}-{gap.partition}: {gap.text}")
             self._pay()
@@ -139,7 +138,7 @@ class Recorder:
         bad = bad_of(now, self._brokers, self._severity, self._looked)
         incidents, changes = self._incidents.after(now, bad)
         try:
-            self._store(self._lines(now, changes), full=True)
+            self._store(self._lines(now, changes), begin=self._observed.begin_at(now.at_ms))
         except StorageError as error:
             # None of it is stored: the next look that can be stored is, in full.
             self._full(error)
@@ -188,26 +187,21 @@ class Recorder:
             self._owed = []
 
     def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
-        if self._known is None or self._days.begins_day(now.at_ms):
+        if self._known is None or self._observed.begin_at(now.at_ms):
             self._known = Known()
         unread = None if self._log.unread is None else self._log.unread.message
         return [*self._known.lines(now, self._terms, unread), *changes]
 
-    def _store(self, lines: Sequence[Line], *, full: bool = False) -> None:
-        """Store lines; a file begins with the incidents that are open.
-
-        `full`: the lines of a look, with all that the day does not have.
-        """
+    def _store(self, lines: Sequence[Line], *, begin: bool = False) -> None:
+        """Store lines; where they begin a file, behind the incidents that are open."""
         now_ms = self._last_ms
         first: list[Line] = []
-        if self._days.begins_file(now_ms):
+        if begin or not self._begun:
             id_, changes = self._cluster.cluster_id(ask=False), self._incidents.number
             first = [Began(now_ms, __version__, id_, self._begun, changes)]
             first += self._incidents.restated(now_ms)
-        if self._days.begins_day(now_ms) and not full:
-            self._known = None
         try:
-            self._days.append([*first, *lines], now_ms)
+            self._observed.append([*first, *lines], now_ms, begin=begin)
         except StorageError:
             self._known = None
             raise
@@ -266,8 +260,9 @@ def resumed(folder: Folder) -> tuple[Incidents, int]:
     """Return the incidents that a recording leaves open, and the time of its last line."""
     found: list[Began | Incident] = []
     last_ms = 0
-    for file in reversed(files_of(folder)):
-        lines = [line for line in read(file) if not isinstance(line, Unreadable)]
+    for files in reversed(begun(folder)):
+        kinds = (Began, Looked, Ended, Removed, Incident)
+        lines = [line for line in read(files, *kinds) if not isinstance(line, Unreadable)]
         last_ms = max([last_ms, *(line.at_ms for line in lines)])
         found = [*(line for line in lines if isinstance(line, Began | Incident)), *found]
         # What was closed may come back: no later file repeats it.
@@ -280,8 +275,8 @@ def resumed(folder: Folder) -> tuple[Incidents, int]:
 def changes_after(folder: Folder, number: int) -> list[Incident]:
     """Return the changes of incidents in a recording after this one, in order."""
     found: list[Incident] = []
-    for file in reversed(files_of(folder)):
-        lines = [each for each in read(file, Began, Incident) if isinstance(each, Began | Incident)]
+    for files in reversed(begun(folder)):
+        lines = [each for each in read(files, Began, Incident) if isinstance(each, Began | Incident)]
         new = [each for each in lines if isinstance(each, Incident) and each.event != OPEN]
         found = [*(each for each in new if each.number > number), *found]
         if any(isinstance(each, Began) and each.changes <= number for each in lines):

@@ -1,4 +1,4 @@
-"""What goes when a recording is older or larger than it may be: whole segments and days, oldest first."""
+"""What goes when a recording is older or larger than it may be: oldest first, what is read as a whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgroup.admin.recording.lines import Removed
+from kgroup.admin.recording.observed import STAMP
 from kgroup.domain import grouped
 from kgroup.history.sources.folders import Folder, Stored
 from kgroup.history.sources.layout import FORMER, OBSERVED, base_offset
@@ -14,7 +15,7 @@ from kgroup.history.sources.layout import FORMER, OBSERVED, base_offset
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A segment, or the files of a day, which go together; `next` is the segment after it, if any."""
+    """A segment, or a file of observations and those that go on from it; `next` is the segment after it."""
 
     files: Sequence[Stored]
     next: Stored | None
@@ -26,7 +27,7 @@ class _Whole:
 
 def remove_old(folder: Folder, now_ms: int, keep_ms: int | None, most_bytes: int | None) -> Iterator[Removed]:
     """Remove what is too old or too much, and yield each file that went. Of each log the newest segment
-    stays, and so does the newest day of observations. StorageError if a file cannot be removed.
+    stays, and so does the newest beginning of observations. StorageError if a file cannot be removed.
     """
     stored = folder.files()
     size = sum(file.bytes for file in stored)
@@ -34,7 +35,7 @@ def remove_old(folder: Folder, now_ms: int, keep_ms: int | None, most_bytes: int
         old = keep_ms is not None and whole.age[0] < now_ms - keep_ms
         if not old and (most_bytes is None or size <= most_bytes):
             break
-        # What an interruption leaves of a day is its start: later files do not stand for themselves.
+        # What an interruption leaves is the start: files that go on from it do not stand for themselves.
         for file in reversed(whole.files):
             folder.delete(file.name)
             size -= file.bytes
@@ -48,8 +49,8 @@ def _removable(stored: Sequence[Stored]) -> Iterator[_Whole]:
     for place, files in by_place.items():
         files.sort(key=lambda file: file.name.removesuffix(".ndjson"))
         if place == OBSERVED:
-            days = grouped((Path(file.name).name[:10], file) for file in files)
-            yield from [_Whole(day, None) for day in days.values()][:-1]
+            wholes = grouped((Path(file.name).name[:STAMP], file) for file in files)
+            yield from [_Whole(whole, None) for whole in wholes.values()][:-1]
             continue
         segments = [file for file in files if file.name.endswith(".log")]
         former = any(part.startswith(FORMER) for part in place.split("/"))

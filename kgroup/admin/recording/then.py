@@ -6,16 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import GroupLag
-from kgroup.admin.recording.days import File, Unreadable, decoded, files_of, lines_of, read
 from kgroup.admin.recording.lags import Seen
 from kgroup.admin.recording.lines import (
     Began,
     Ended,
     Ends,
-    Gap,
     Judged,
     Lags,
     LagsMoved,
@@ -24,6 +23,7 @@ from kgroup.admin.recording.lines import (
     NotJudged,
     World,
 )
+from kgroup.admin.recording.observed import File, Unreadable, begun, decoded, lines_of, read, stamp
 from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
@@ -97,6 +97,11 @@ class Then:
         return Seen(self.looked.at_ms, ends=self._ends).group(lines[0], moved)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the look that it goes on from stands in files before."""
+        return self.looked is None and (self.began is None or self.began.goes_on)
+
+    @property
     def text(self) -> str:
         """When it was seen, and what no look shows, in words."""
         assert self.looked is not None
@@ -121,26 +126,28 @@ def at(folder: Folder, time_ms: int, *, with_lag: bool = False) -> Then:
 
     StorageError if there are no observations.
     """
-    files = files_of(folder)
-    if not files:
+    parts = begun(folder)
+    if not parts:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
-    # A day begins with all that was known: the one before it matters until its first look.
-    days = sorted({file.day for file in files})
-    first = max(0, sum(day <= utc(time_ms)[:10] for day in days) - 1)
-    found, after = _read([file for file in files if file.day >= days[first]], time_ms, with_lag)
-    if found.looked is None and first:
-        found, after = _read([file for file in files if file.day >= days[first - 1]], time_ms, with_lag)
+    first = sum(files[0].began <= stamp(time_ms) for files in parts) - 1
+    found, after = _read(parts[max(first, 0) :], time_ms, with_lag)
+    # A crash may have torn the look that begins a file, and a clock that was late may have named it.
+    while found.goes_on and first > 0:
+        first -= 1
+        found, after = _read(parts[first:], time_ms, with_lag)
     found.next_ms = after.at_ms if isinstance(after, Looked) else None
     found.unknown = _unknown(found, after)
     return found
 
 
-def _read(files: Sequence[File], time_ms: int, with_lag: bool) -> tuple[Then, Began | Looked | Ended | None]:
+def _read(
+    parts: Sequence[Sequence[File]], time_ms: int, with_lag: bool
+) -> tuple[Then, Began | Looked | Ended | None]:
     """Return what was seen by then, and the first line of what came after it."""
     found = Then(time_ms)
     kinds = (*_ALWAYS, *_OF_LAG) if with_lag else _ALWAYS
-    for file in files:
+    for file in chain.from_iterable(parts):
         for number, data in lines_of(file, *kinds):
             if found.keep(file, number, data):
                 continue
@@ -149,7 +156,9 @@ def _read(files: Sequence[File], time_ms: int, with_lag: bool) -> tuple[Then, Be
                 found.unreadable.append(line.text)
             elif line.at_ms <= time_ms:
                 found.take(line)
-            elif isinstance(line, Looked | Ended) or (isinstance(line, Began) and not line.goes_on):
+            elif isinstance(line, Began) and line.goes_on and found.began is not None:
+                continue  # the look with which it goes on is behind it
+            elif isinstance(line, Began | Looked | Ended):
                 return found, line
     return found, None
 
@@ -161,6 +170,8 @@ def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
     if found.unreadable:
         return f"{found.unreadable[0]}: another release of kgroup may read it"
     if began is None:
+        if isinstance(after, Began) and after.goes_on:
+            return f"what was seen before {utc(after.at_ms)}, and so at {moment}, is removed"
         first = f" at {utc(after.at_ms)}" if after is not None else ""
         return f"the recording begins{first}, after {moment}"
     if ended is not None:
@@ -192,35 +203,28 @@ def not_found(found: Then, name: str) -> ItemError:
 
 def today_in(folder: Folder, until_ms: int | None) -> Today:
     """Return the topics and the retention as the last look by this time saw them."""
-    world: World | None = None
-    seen_ms = 0
-    for file in _last_day(folder, until_ms):
-        for line in read(file, World, Looked):
+    for files in reversed(begun(folder)):
+        if until_ms is not None and files[0].began > stamp(until_ms):
+            continue
+        found = Today()
+        world: World | None = None
+        for line in read(files, World, Looked):
             if isinstance(line, Unreadable) or (until_ms is not None and line.at_ms > until_ms):
                 continue
             if isinstance(line, World):
                 world = line
-            elif isinstance(line, Looked) and not line.failed:
-                seen_ms = line.began_ms
-    if world is None:
-        return Today()
-    return Today(None if world.topics is None else dict(world.topics), world.retention_ms, seen_ms)
-
-
-def _last_day(folder: Folder, until_ms: int | None = None) -> list[File]:
-    """Return the files of the newest day, or of that by a time: it begins with all that was known."""
-    files = files_of(folder)
-    if until_ms is not None:
-        files = [file for file in files if file.day <= utc(until_ms)[:10]]
-    return [file for file in files if file.day == files[-1].day]
+            elif isinstance(line, Looked) and not line.failed and world is not None:
+                topics = None if world.topics is None else dict(world.topics)
+                found = Today(topics, world.retention_ms, line.began_ms)
+        if found.seen_ms is not None:
+            return found
+    return Today()
 
 
 def unread_in(folder: Folder) -> str | None:
     """Return why `__consumer_offsets` was not recorded at the last look; None where it was."""
-    looks = [look for file in _last_day(folder) for look in read(file, Looked) if isinstance(look, Looked)]
-    return looks[-1].unread if looks else None
-
-
-def gaps_in(folder: Folder) -> list[Gap]:
-    """Return the gaps that the recorder of this folder noticed."""
-    return [line for file in files_of(folder) for line in read(file, Gap) if isinstance(line, Gap)]
+    for files in reversed(begun(folder)):
+        looks = [look for look in read(files, Looked) if isinstance(look, Looked)]
+        if looks:
+            return looks[-1].unread
+    return None

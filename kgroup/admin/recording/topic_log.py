@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.recording.lines import Gap
+from kgroup.admin.recording.gaps import Gap, add_gaps
 from kgroup.domain import OFFSETS_TOPIC, uuid_text
 from kgroup.durations import utc
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
@@ -76,9 +76,12 @@ class TopicLog:
             self._check_id(self._recording.captures[0])
             self._recording.flush()
 
-    def gaps(self) -> list[Gap]:
-        """Return the gaps noticed since the last call."""
-        found, self._gaps = self._gaps, []
+    def store_gaps(self) -> list[Gap]:
+        """Store the gaps noticed since the last call, and return them; StorageError if that fails."""
+        found = self._gaps
+        if found:
+            add_gaps(self._folder, found)
+        self._gaps = []
         return found
 
     def refresh(self, topics: Mapping[bytes, str] | None = None) -> None:

@@ -108,7 +108,7 @@ def _gaps(recordings: "Sequence[Folder]") -> dict[tuple[str, int], list[str]]:
     """Return the gaps that a recorder noted next to its segments."""
     if not recordings:
         return {}
-    from kgroup.admin.recording.then import gaps_in
+    from kgroup.admin.recording.gaps import gaps_in
 
     gaps = (gap for folder in recordings for gap in gaps_in(folder))
     # One behind which nothing was stored yet is found again by the next run.

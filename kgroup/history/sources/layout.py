@@ -28,6 +28,8 @@ FORMER = "former-"
 """Begins the name of a folder with logs that the cluster replaced: read only where it is named itself."""
 OBSERVED = "observed"
 """The folder in which a recorder keeps what only it saw."""
+GAPS = "gaps.json"
+"""The file in which a recorder keeps what the log next to it lacks."""
 MANIFEST = ".rsm-manifest"
 """Ends the name of a file of Aiven's tiered storage next to a segment: whether that is compressed."""
 

@@ -11,10 +11,10 @@ import pytest
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.lag import behind, total
 from kgroup.admin.read.lag_report import GroupLag, PartitionLag, of_rows
-from kgroup.admin.recording import lags
-from kgroup.admin.recording.days import Days, files_of
-from kgroup.admin.recording.lags import Seen, Stated, without_times
+from kgroup.admin.recording import observed
+from kgroup.admin.recording.lags import Seen, without_times
 from kgroup.admin.recording.lines import Began, Ends, LagsMoved, Looked
+from kgroup.admin.recording.observed import Observed, files_of
 from kgroup.admin.recording.then import at
 from kgroup.admin.statuses import READING
 from kgroup.domain import place_of
@@ -39,13 +39,14 @@ def group(name: str, rows: list[PartitionLag], errors: tuple[ItemError, ...] = (
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("restated", [0, 64])
+@pytest.mark.parametrize("least_bytes", [1, 1 << 20])
 def test_each_look_is_read_as_it_was(
-    seed: int, restated: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lags, "RESTATED", restated)
+    monkeypatch.setattr(observed, "LEAST_BYTES", least_bytes)
+    monkeypatch.setattr(observed, "TIMES", 2)
     by = random.Random(seed)
-    days, stated = Days(LocalFolder(tmp_path)), Stated()
+    days, before = Observed(LocalFolder(tmp_path)), Seen()
     days.append([Began(T, "0", None, False, 0)], T)
     ends: dict[int, int | None] = dict.fromkeys(range(4), 10)
     commits = {(name, number): (10, T + 5_000) for name in ("a", 'b"\\') for number in range(4)}
@@ -71,8 +72,11 @@ def test_each_look_is_read_as_it_was(
             },
             {place_of("t", number): end for number, end in ends.items()},
         )
-        stored = [Ends(at_ms, "t", tuple(ends), (0,) * 4, tuple(ends.values())), *stated.lines(seen)]
-        days.append([*stored, Looked(at_ms, at_ms, 10_000)], at_ms)
+        stored = [Ends(at_ms, "t", tuple(ends), (0,) * 4, tuple(ends.values()))]
+        if begin := days.begin_at(at_ms):
+            stored, before = [Began(at_ms, "0", None, True, 0), *stored], Seen()
+        days.append([*stored, *seen.since(before), Looked(at_ms, at_ms, 10_000)], at_ms, begin=begin)
+        before = seen
         saw[at_ms] = seen
     for at_ms, seen in saw.items():
         found = at(LocalFolder(tmp_path), at_ms, with_lag=True)
@@ -88,25 +92,28 @@ def _of(commit: tuple[int, int], end: int | None, by: random.Random) -> tuple[in
 
 
 def test_a_line_of_lag_that_cannot_be_read_makes_that_lag_unknown(tmp_path: Path) -> None:
-    days, stated = Days(LocalFolder(tmp_path)), Stated()
+    days = Observed(LocalFolder(tmp_path))
     ends = {place_of("t", 0): 9}
     seen = Seen(T, {name: group(name, [row(0, 3, 9, T - 5, T)]) for name in ("a", "b")}, ends)
-    days.append([Began(T, "0", None, False, 0), Ends(T, "t", (0,), (0,), (9,)), *stated.lines(seen)], T)
+    days.append([Began(T, "0", None, False, 0), Ends(T, "t", (0,), (0,), (9,)), *seen.since(Seen())], T)
     (file,) = files_of(LocalFolder(tmp_path))
     with (tmp_path / file.name).open("ab") as opened:
         opened.write(f'["LagsMoved",[{T},"a",null,[],[["t",[0],[4],["x"]]]]]\n'.encode())
-    Days(LocalFolder(tmp_path)).append([Looked(T, T, 10_000)], T)
+    Observed(LocalFolder(tmp_path)).append([Looked(T, T, 10_000)], T)
     found = at(LocalFolder(tmp_path), T, with_lag=True)
     assert found.lag("a") is None and found.lag("b") == seen.lags["b"]
 
 
 def test_rows_that_only_move_are_stored_as_numbers(tmp_path: Path) -> None:
-    stated, places = Stated(), {place_of("t", 0): 9}
-    stated.lines(Seen(T, {"g": group("g", [row(0, 3, 9, T - 5, T)])}, places))
-    (line,) = stated.lines(Seen(T + 1, {"g": group("g", [row(0, 4, 9, T - 3, T + 1)])}, places))
+    places = {place_of("t", 0): 9}
+    first, second, third = (
+        Seen(at_ms, {"g": group("g", [row(0, offset, 9, written_ms, at_ms)])}, places)
+        for at_ms, offset, written_ms in ((T, 3, T - 5), (T + 1, 4, T - 3), (T + 2, 4, T - 3))
+    )
+    (line,) = second.since(first)
     assert isinstance(line, LagsMoved) and (line.head, line.rows) == (None, ())
     assert line.commits == (("t", (0,), (4,), (T - 3,)),)
-    assert stated.lines(Seen(T + 2, {"g": group("g", [row(0, 4, 9, T - 3, T + 2)])}, places)) == []
+    assert list(third.since(second)) == []
     ended = {place_of("t", 0): None}
-    (line,) = stated.lines(Seen(T + 3, {"g": group("g", [row(0, 4, None, T - 3, T + 3)])}, ended))
+    (line,) = Seen(T + 3, {"g": group("g", [row(0, 4, None, T - 3, T + 3)])}, ended).since(third)
     assert isinstance(line, LagsMoved) and line.rows[0].reason

@@ -42,12 +42,12 @@ def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> 
     assert gone.modified_ms == NOW - 2 * DAY_MS
 
 
-def test_the_newest_segment_and_day_stay_however_old_and_large(tmp_path: Path) -> None:
-    days = ["observed/2024-10-03.ndjson", "observed/2024-10-04.ndjson"]
-    recording(tmp_path, [*A, *days])
+def test_the_newest_segment_and_beginning_stay_however_old_and_large(tmp_path: Path) -> None:
+    observed = ["observed/2024-10-03T000000.ndjson", "observed/2024-10-03T000917.ndjson"]
+    recording(tmp_path, [*A, *observed])
     removed = list(remove_old(LocalFolder(tmp_path), NOW + 1000 * DAY_MS, DAY_MS, 1))
-    assert left(tmp_path) == {A[2], days[1]}
-    assert [each.file for each in removed] == [*A[:2], days[0]]
+    assert left(tmp_path) == {A[2], observed[1]}
+    assert [each.file for each in removed] == [*A[:2], observed[0]]
 
 
 def test_the_size_is_that_of_all_and_no_more_goes_than_must(tmp_path: Path) -> None:
@@ -65,28 +65,33 @@ def test_of_a_log_that_was_set_aside_nothing_stays(tmp_path: Path) -> None:
     assert left(tmp_path) == {A[0]} and not (tmp_path / "former-2024-10-04T000000Z").exists()
 
 
-def test_at_a_url_days_go_as_a_whole_and_what_an_interruption_leaves_is_their_start(
+def test_at_a_url_files_go_with_those_that_go_on_from_them_and_what_an_interruption_leaves_is_their_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [NOW - 9 * DAY_MS]
     store = MemoryStore(lambda: now[0])
     folder = opened(monkeypatch, store)
-    days = [f"observed/2024-10-{day}.ndjson" for day in ("03", "03-00001", "03-00002", "04", "04-00001")]
-    for name in (*days, *A):
+    observed = [
+        f"observed/2024-10-03T{name}.ndjson"
+        for name in ("000000", "000000-00001", "000000-00002", "000917", "000917-00001")
+    ]
+    for name in (*observed, *A):
         store.write(folder.place / name, bytes(100))
         now[0] += DAY_MS
     store.write(folder.place / "topics.json", b"")
-    store.before = lambda path: store.down() if path.endswith("03-00001.ndjson") else None
+    store.before = lambda path: store.down() if path.endswith("000000-00001.ndjson") else None
     removing = remove_old(folder, NOW, 1, None)
-    assert [next(removing).file for _ in range(2)] == [days[2], days[1]]
+    assert [next(removing).file for _ in range(2)] == [observed[2], observed[1]]
     with pytest.raises(StorageUnreachable):
         next(removing)
-    assert set(store.names) == {days[0], *days[3:], *A, "topics.json"}
+    assert set(store.names) == {observed[0], *observed[3:], *A, "topics.json"}
     store.up()
     gone = list(remove_old(folder, NOW, 1, None))
     assert [(each.file, each.first, each.until, each.bytes) for each in gone] == [
-        (days[0], None, None, 100),
+        (observed[0], None, None, 100),
         (A[0], 0, 40, 100),
         (A[1], 40, 90, 100),
     ]
-    assert set(store.names) == {*days[3:], A[2], "topics.json"} and gone[0].modified_ms == NOW - 9 * DAY_MS
+    assert (
+        set(store.names) == {*observed[3:], A[2], "topics.json"} and gone[0].modified_ms == NOW - 9 * DAY_MS
+    )

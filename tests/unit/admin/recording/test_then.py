@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.recording.days import Days
-from kgroup.admin.recording.lines import Began, Ended, Gap, Judged, Line, Looked, NotJudged
-from kgroup.admin.recording.then import at, gaps_in, not_found
+from kgroup.admin.recording import observed
+from kgroup.admin.recording.lines import Began, Ended, Judged, Line, Looked, NotJudged, World
+from kgroup.admin.recording.observed import Observed, begun, read
+from kgroup.admin.recording.then import at, not_found, today_in
 from kgroup.errors import StorageError
+from kgroup.history.fold.removals import Today
 from kgroup.history.sources.folders import LocalFolder
 
 DAY_MS = 86_400_000
@@ -33,7 +35,7 @@ def judged(s: int, state: str) -> Judged:
 
 def recorded(path: Path, lines: Iterable[Line]) -> LocalFolder:
     folder = LocalFolder(path)
-    days = Days(folder)
+    days = Observed(folder)
     for line in lines:
         days.append([line], line.at_ms)
     return folder
@@ -126,8 +128,9 @@ def test_a_line_that_cannot_be_read_makes_the_moment_unknown(tmp_path: Path) -> 
     folder = recorded(tmp_path, [began(0), judged(1, "Stable"), looked(1)])
     with next(tmp_path.glob("observed/*")).open("ab") as file:
         file.write(b'["Judged",[1]]\n')
-    recorded(tmp_path, [looked(11)])
-    assert "line 4 cannot be read" in (at(folder, T + 12_000).unknown or "")
+    recorded(tmp_path, [began(11, goes_on=True), looked(11)])
+    assert "line 4 cannot be read" in (at(folder, T + 2_000).unknown or "")
+    assert at(folder, T + 12_000).unknown is None
 
 
 def test_a_capture_has_no_observations(tmp_path: Path) -> None:
@@ -135,6 +138,66 @@ def test_a_capture_has_no_observations(tmp_path: Path) -> None:
         at(LocalFolder(tmp_path), T)
 
 
-def test_gaps_are_found_among_all_lines(tmp_path: Path) -> None:
-    gap = Gap(T, "__consumer_offsets", 3, 5, 9, "it was gone")
-    assert gaps_in(recorded(tmp_path, [began(0), gap, looked(1)])) == [gap]
+def grown(path: Path, days: int) -> LocalFolder:
+    """A run of some days, a look every ten minutes, each with another state."""
+    folder = LocalFolder(path)
+    stored = Observed(folder)
+    for second in range(0, days * 86_400, 600):
+        first = [began(second, second > 0)] if (begin := stored.begin_at(T + second * 1000)) else []
+        stored.append([*first, judged(second, str(second)), looked(second)], T + second * 1000, begin=begin)
+    return folder
+
+
+def test_a_moment_is_read_from_the_file_that_begins_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed, "LEAST_BYTES", 2000)
+    folder = grown(tmp_path, 2)
+    starts = [files[0].began for files in begun(folder)]
+    assert len(starts) > 10
+    opened: list[str] = []
+    real = LocalFolder.open
+    monkeypatch.setattr(LocalFolder, "open", lambda self, name: (opened.append(name), real(self, name))[1])
+    for second in range(0, 2 * 86_400, 600):
+        for later in (0, 5):
+            opened.clear()
+            found = at(folder, T + (second + later) * 1000)
+            line = found.judged["g"]
+            assert isinstance(line, Judged) and line.state == str(second) and len(opened) <= 2
+            assert found.next_ms in (T + (second + 600) * 1000, None)
+
+
+def test_what_was_removed_is_unknown_and_said_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed, "LEAST_BYTES", 2000)
+    folder = grown(tmp_path, 1)
+    first, second, *_ = begun(folder)
+    folder.delete(first[0].name)
+    found = at(folder, T + 10_000)
+    assert found.looked is None and found.next_ms is None
+    assert "and so at 2024-10-04T00:00:10Z, is removed" in (found.unknown or "")
+    (left,) = (line for line in read(second, Began) if isinstance(line, Began))
+    assert at(folder, left.at_ms).unknown is None
+
+
+def test_a_look_that_a_crash_tore_where_it_begins_a_file_is_none(tmp_path: Path) -> None:
+    folder = recorded(tmp_path, [began(0), judged(1, "Stable"), looked(1)])
+    torn = [began(11, goes_on=True), judged(11, "Empty")]
+    Observed(folder).append(torn, T + 11_000)
+    assert at(folder, T + 12_000).looked == looked(1)
+    recorded(tmp_path, [began(40), looked(41)])
+    assert "may not have run at 2024-10-04T00:00:12Z" in (at(folder, T + 12_000).unknown or "")
+    assert at(folder, T + 41_000).judged == {}
+
+
+def test_topics_are_those_of_the_last_look_that_saw_them(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    for second, topics in ((0, "a"), (100, "b"), (200, None)):
+        stored = Observed(folder)
+        world = [] if topics is None else [World(T + second * 1000, ((topics, "id"),), 5)]
+        end = looked(second, failed=topics is None)
+        stored.append([began(second), *world, end], T + second * 1000)
+    assert today_in(folder, None) == today_in(folder, T + 150_000) == Today({"b": "id"}, 5, T + 100_000)
+    assert today_in(folder, T + 99_999) == Today({"a": "id"}, 5, T)
+    assert today_in(folder, T - 1) == Today()

@@ -50,7 +50,7 @@ class World:
         """Poll; the gaps that were noticed, as partition, first and last offset."""
         self.log.poll()
         self.log.refresh()
-        return [(gap.partition, gap.first, gap.last) for gap in self.log.gaps()]
+        return [(gap.partition, gap.first, gap.last) for gap in self.log.store_gaps()]
 
     def offsets(self, below: str = "") -> dict[int, list[int]]:
         """What is recorded: the offsets of each partition."""
@@ -118,7 +118,7 @@ def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
     world.restart()
     world.topic.logs[0] = [one(0), with_base_offset(one(1), 1, 9)]
     world.log.poll()
-    (gap,) = world.log.gaps()
+    (gap,) = world.log.store_gaps()
     assert (gap.partition, gap.first, gap.last) == (0, 2, -1) and "leader epoch 9" in gap.why
     world.polled()
     assert world.offsets() == {0: [0, 1], 1: [0]}

@@ -12,13 +12,12 @@ import pytest
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Alike
 from kgroup.admin.models import ItemError
-from kgroup.admin.recording.days import Days, Unreadable, files_of, read
+from kgroup.admin.recording import observed
 from kgroup.admin.recording.lines import (
     CODEC,
     Began,
     Ended,
     Ends,
-    Gap,
     Incident,
     Judged,
     Line,
@@ -28,6 +27,7 @@ from kgroup.admin.recording.lines import (
     Person,
     Removed,
 )
+from kgroup.admin.recording.observed import Observed, Unreadable, begun, files_of, read
 from kgroup.admin.statuses import PartitionStatus, Unseen
 from kgroup.errors import StorageError
 from kgroup.history.sources.folders import Folder, LocalFolder
@@ -53,7 +53,6 @@ EVERY: list[Line] = [
     Ends(NOW, "orders", (0, 2), (0, None), (None, 1 << 62)),
     Members(NOW, "orders", (Person("m-1", None, "c", "/10.0.0.1"),)),
     Members(NOW, "orders", None),
-    Gap(NOW, "__consumer_offsets", 7, 5, -1, "it was gone"),
     Removed(NOW, "__consumer_offsets-7/0.log", 10, 5, 0, 12),
     Incident(NOW, 4, "opened", "1-a", "group g", 1, "error", ("KG104",), ("g",), "t", "c", ("e",), "run"),
 ]
@@ -65,7 +64,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def lines_in(folder: Folder) -> list[Line | Unreadable]:
-    return [line for file in files_of(folder) for line in read(file)]
+    return list(read(files_of(folder)))
 
 
 def names_in(folder: Folder) -> list[str]:
@@ -74,14 +73,14 @@ def names_in(folder: Folder) -> list[str]:
 
 @pytest.mark.parametrize("line", EVERY, ids=lambda line: type(line).__name__)
 def test_every_line_is_read_as_it_was_written(line: Line, folder: Folder) -> None:
-    Days(folder).append([line], NOW)
+    Observed(folder).append([line], NOW)
     assert lines_in(folder) == [line]
     assert CODEC.encode(line).count(b"\n") == 0
 
 
 def test_wherever_a_write_was_cut_the_lines_before_are_kept(tmp_path: Path) -> None:
     folder = LocalFolder(tmp_path)
-    Days(folder).append(EVERY, NOW)
+    Observed(folder).append(EVERY, NOW)
     (path,) = tmp_path.glob("observed/*")
     whole = path.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
@@ -89,49 +88,70 @@ def test_wherever_a_write_was_cut_the_lines_before_are_kept(tmp_path: Path) -> N
         path.write_bytes(whole[:size])
         count = sum(end <= size for end in ends)
         assert lines_in(folder) == EVERY[:count], size
-        Days(folder).append([Ended(NOW + 1)], NOW + 1)
+        Observed(folder).append([Ended(NOW + 1)], NOW + 1)
         assert lines_in(folder) == [*EVERY[:count], Ended(NOW + 1)], size
-        folder.delete("observed/2024-10-04-00001.ndjson")
+        folder.delete("observed/2024-10-04T000000-00001.ndjson")
 
 
-def test_a_day_has_a_file_and_a_clock_that_goes_back_opens_none_again(folder: Folder) -> None:
-    days = Days(folder)
-    assert days.begins_day(NOW)
+def test_a_look_of_another_day_begins_a_file_and_a_clock_that_goes_back_opens_none_again(
+    folder: Folder,
+) -> None:
+    days = Observed(folder)
+    assert days.begin_at(NOW)
     days.append([Ended(NOW)], NOW)
-    assert not days.begins_file(NOW + 1) and days.begins_file(NOW + DAY_MS) and days.begins_day(NOW + DAY_MS)
+    assert not days.begin_at(NOW + 1) and days.begin_at(NOW + DAY_MS)
     days.append([Ended(NOW + DAY_MS)], NOW + DAY_MS)
+    days.append([Ended(NOW + DAY_MS)], NOW + DAY_MS, begin=True)
+    assert not days.begin_at(NOW)
     days.append([Ended(NOW + DAY_MS)], NOW)
-    assert names_in(folder) == ["2024-10-04.ndjson", "2024-10-05.ndjson"]
-    assert len(list(read(files_of(folder)[1]))) == 2
+    assert names_in(folder) == ["2024-10-04T000000.ndjson", "2024-10-05T000000.ndjson"]
+    assert [len(list(read(files))) for files in begun(folder)] == [2, 2]
+
+
+def test_a_file_begins_again_after_so_many_bytes_or_times_what_it_began_with(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed, "LEAST_BYTES", 100)
+    days, line = Observed(folder), Ended(NOW)
+    size = len(CODEC.encode(line)) + 1
+    counts = []
+    for first in (1, 3, 1):
+        days.append([line] * first, NOW, begin=True)
+        counts.append(first)
+        while not days.begin_at(NOW):
+            days.append([line], NOW)
+            counts[-1] += 1
+    least = -(-100 // size)
+    assert counts == [max(least, 8), max(least, 24), max(least, 8)] and least < 8
 
 
 def test_each_run_has_files_of_its_own_in_the_order_of_the_runs(folder: Folder) -> None:
     for number in range(12):
-        days = Days(folder)
+        days = Observed(folder)
         days.append([Ended(NOW + number)], NOW + number)
         days.append([Ended(NOW + number)], NOW + number)
-    assert names_in(folder) == ["2024-10-04.ndjson", *(f"2024-10-04-{n:05d}.ndjson" for n in range(1, 12))]
+    first = "2024-10-04T000000"
+    assert names_in(folder) == [f"{first}.ndjson", *(f"{first}-{n:05d}.ndjson" for n in range(1, 12))]
     assert lines_in(folder) == [Ended(NOW + number) for number in range(12) for _ in range(2)]
-    Days(folder).append([Ended(NOW + 12)], NOW - DAY_MS)
-    assert names_in(folder)[-1] == "2024-10-04-00012.ndjson"
+    Observed(folder).append([Ended(NOW + 12)], NOW - DAY_MS)
+    assert names_in(folder)[-1] == f"{first}-00012.ndjson"
+    Observed(folder).append([Ended(NOW + 1000)], NOW + 1000)
+    assert names_in(folder)[-1] == "2024-10-04T000001.ndjson"
 
 
 def test_a_large_object_goes_on_in_another_and_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     folder = opened(monkeypatch, store)
     monkeypatch.setattr(type(folder), "best_bytes", 40)
-    days = Days(folder)
-    begun = []
+    days = Observed(folder)
     for number in range(7):
-        begun.append(days.begins_file(NOW))
-        days.append([Ended(NOW + number)], NOW)
-    assert begun == [True, False, True, False, True, False, True] and not days.begins_day(NOW)
+        days.append([Ended(NOW + number)], NOW + number * 1000)
     assert lines_in(folder) == [Ended(NOW + number) for number in range(7)]
-    assert len(files_of(folder)) == 4
-    Days(folder)
+    assert len(files_of(folder)) == 4 and len(begun(folder)) == 1
+    Observed(folder)
     store.requests.clear()
     days.append([Ended(NOW)], NOW)
-    assert store.requests == [("write", "recording/observed/2024-10-04-00003.ndjson")]
+    assert store.requests == [("write", "recording/observed/2024-10-04T000000-00003.ndjson")]
 
 
 def full(descriptor: int) -> None:
@@ -139,7 +159,7 @@ def full(descriptor: int) -> None:
 
 
 def test_what_a_full_disk_refused_is_not_there_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    days = Days(LocalFolder(tmp_path))
+    days = Observed(LocalFolder(tmp_path))
     for number in (0, 2):
         with monkeypatch.context() as patched:
             patched.setattr(os, "fsync", full)
@@ -149,12 +169,36 @@ def test_what_a_full_disk_refused_is_not_there_later(tmp_path: Path, monkeypatch
     assert lines_in(LocalFolder(tmp_path)) == [Ended(NOW), Ended(NOW + 2)]
 
 
+def test_a_beginning_that_was_refused_is_written_over_whenever_there_is_room(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what needs no beginning goes on in the file before."""
+    days, write = Observed(folder), MemoryStore.write
+    days.append([Ended(NOW)], NOW)
+
+    def late(*given: Any) -> None:
+        write(*given)
+        raise StorageError("it answered too late")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryStore, "write", late)
+        patched.setattr(os, "fsync", full)
+        for second in (1, 2):
+            with pytest.raises(StorageError, match="too late|No space left"):
+                days.append([Ended(NOW + second)], NOW + second * 1000, begin=True)
+    days.append([Ended(NOW + 3)], NOW + 3000)
+    days.append([Ended(NOW + 4)], NOW + 4000, begin=True)
+    days.append([Ended(NOW + 5)], NOW + 5000, begin=True)
+    assert names_in(folder) == [f"2024-10-04T00000{second}.ndjson" for second in (0, 1, 5)]
+    assert lines_in(folder) == [Ended(NOW + number) for number in (0, 3, 4, 5)]
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_a_store_did_not_take_is_not_there_later(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers too late: whether the object was put is unknown, and the next one replaces it."""
     store = MemoryStore()
     folder = opened(monkeypatch, store)
-    days = Days(folder)
+    days = Observed(folder)
     for number in (0, 2):
         with monkeypatch.context() as patched:
             patched.setattr(store, when, store._unreachable)
@@ -167,7 +211,7 @@ def test_what_a_store_did_not_take_is_not_there_later(when: str, monkeypatch: py
 def test_a_file_that_grows_while_it_is_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     folder = opened(monkeypatch, store)
-    days = Days(folder)
+    days = Observed(folder)
     days.append([Ended(NOW)], NOW)
     seen, look = [], store.look
 
@@ -183,10 +227,10 @@ def test_a_file_that_grows_while_it_is_read_is_read_again(monkeypatch: pytest.Mo
 
 def test_a_line_of_another_release_is_named_and_hides_no_other(tmp_path: Path) -> None:
     folder = LocalFolder(tmp_path)
-    Days(folder).append([Ended(NOW)], NOW)
+    Observed(folder).append([Ended(NOW)], NOW)
     with next(tmp_path.glob("observed/*")).open("ab") as file:
         file.write(b'["Ended",[1,"more"]]\n')
-    Days(folder).append([Ended(NOW + 1)], NOW + 1)
+    Observed(folder).append([Ended(NOW + 1)], NOW + 1)
     first, odd, last = lines_in(folder)
     assert (first, last) == (Ended(NOW), Ended(NOW + 1))
     assert isinstance(odd, Unreadable) and odd.number == 2 and "line 2 cannot be read" in odd.text
