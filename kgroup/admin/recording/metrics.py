@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
-from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import TypeAlias
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from kgroup.admin.diagnose.doctor import VERDICTS
 from kgroup.admin.discovery import machine_ms
 from kgroup.admin.recording.recorder import State
 from kgroup.admin.recording.then import INTERVALS
 from kgroup.errors import ConfigError
+from kgroup.scrapes import Page, Sample, Scrapes
 
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-LOOPBACK = "127.0.0.1"
-Sample = tuple[str, tuple[str, ...], float | None]
+Number: TypeAlias = tuple[str, tuple[str, ...], float | None]
+"""A name in FAMILIES, the values of its labels, and the number."""
 _GROUP, _PARTITION = ("group",), ("group", "topic", "partition")
 FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "kgroup_group_verdict": ("1 for the doctor's verdict of the group", ("group", "verdict")),
@@ -58,33 +51,18 @@ class Metrics:
 
     def __init__(self, state: Callable[[], State], most: int, clock: Callable[[], int] = machine_ms) -> None:
         self._state, self._most, self._clock = state, most, clock
-        self._server: WSGIServer | None = None
+        self._scrapes = Scrapes(self._families, "/healthz", self._health)
 
     def start(self, host: str, port: int) -> str:
         """Listen (0: any free port); return host:port. ConfigError if that is not possible."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Families(self.samples))
-        prometheus: WSGIApplication = make_wsgi_app(registry)
-
-        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] != "/healthz":
-                return prometheus(environ, start_response)
-            why = self.unhealthy()
-            start_response("503 Service Unavailable" if why else "200 OK", [("Content-Type", "text/plain")])
-            return [f"{why or 'ok'}\n".encode()]
-
         try:
-            self._server = made = make_server(host, port, app, _Threading, _Quiet)
+            return self._scrapes.start(host, port)
         except (OSError, OverflowError) as error:
             raise ConfigError(f"--metrics {host}:{port} cannot be used: {error}") from None
-        threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
-        return f"{host}:{made.server_port}"
 
     def stop(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+        self._scrapes.stop()
 
     def unhealthy(self) -> str | None:
         """Return why the recorder does not do its work; None if it does."""
@@ -94,7 +72,18 @@ class Metrics:
             return f"the last look was {(self._clock() - at_ms) / 1000:.0f} s ago"
         return state.disk
 
-    def samples(self) -> Iterator[Sample]:
+    def _health(self) -> Page:
+        why = self.unhealthy()
+        status = "503 Service Unavailable" if why else "200 OK"
+        return Page(status, "text/plain", f"{why or 'ok'}\n".encode())
+
+    def _families(self) -> Iterator[Sample]:
+        for name, values, number in self.samples():
+            text, labels = FAMILIES[name]
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield Sample(name, kind, text, dict(zip(labels, values, strict=True)), number)
+
+    def samples(self) -> Iterator[Number]:
         """Yield every number that is known now; what an old or failed look showed is not."""
         state = self._state()
         fresh = state.looked is not None and state.looked.failed is None and self.unhealthy() is None
@@ -114,7 +103,7 @@ class Metrics:
         yield "kgroup_record_batches_total", (), state.batches
 
 
-def _of_groups(state: State) -> Iterator[Sample]:
+def _of_groups(state: State) -> Iterator[Number]:
     """Yield what is known of the groups: first of each group, sick ones before others, then of partitions."""
     assert state.looked is not None
     checkups, lags = state.looked.checkups, state.looked.lags
@@ -143,28 +132,3 @@ def _of_groups(state: State) -> Iterator[Sample]:
 
 def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
-
-
-class _Families(Collector):
-    def __init__(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        self._samples = samples
-
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        found: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
-        for name, labels, value in self._samples():
-            if value is None:
-                continue
-            if name not in found:
-                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-                found[name] = kind(name, FAMILIES[name][0], labels=FAMILIES[name][1])
-            found[name].add_metric(labels, float(value))
-        yield from found.values()
-
-
-class _Threading(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Do not log scrapes."""

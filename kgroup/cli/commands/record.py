@@ -237,7 +237,8 @@ def _posting(
 @contextmanager
 def _served(env: Env, recorder: "Recorder", address: str, most: int) -> Iterator[None]:
     require_extra("metrics", "--metrics", "prometheus_client")
-    from kgroup.admin.recording.metrics import LOOPBACK, Metrics
+    from kgroup.admin.recording.metrics import Metrics
+    from kgroup.scrapes import LOOPBACK
 
     host, _, port = address.rpartition(":")
     served = Metrics(lambda: recorder.state, most)

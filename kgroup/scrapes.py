@@ -1,0 +1,94 @@
+"""Metrics over HTTP for Prometheus, and one page of another kind, from a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+LOOPBACK = "127.0.0.1"
+Family: TypeAlias = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
+
+
+class Sample(NamedTuple):
+    """One number; those of a name are of one kind, and have the same text and labels. None is no series."""
+
+    name: str
+    kind: type[Family]
+    text: str
+    labels: Mapping[str, str]
+    value: float | None
+
+
+class Page(NamedTuple):
+    """An answer to a request for a path other than that of the metrics."""
+
+    status: str
+    content_type: str
+    body: bytes
+
+
+class Scrapes:
+    """Serves samples, and at one path what `page` returns. Both are called from threads of its own."""
+
+    def __init__(self, samples: Callable[[], Iterable[Sample]], path: str, page: Callable[[], Page]) -> None:
+        self._samples, self._path, self._page = samples, path, page
+        self._server: WSGIServer | None = None
+
+    def start(self, host: str, port: int) -> str:
+        """Listen (0: any free port); return host:port. OSError or OverflowError if that is not possible."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Families(self._samples))
+        prometheus: WSGIApplication = make_wsgi_app(registry)
+
+        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"] != self._path:
+                return prometheus(environ, start_response)
+            page = self._page()
+            start_response(page.status, [("Content-Type", page.content_type)])
+            return [page.body]
+
+        self._server = made = make_server(host, port, app, _Threading, _Quiet)
+        threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+        return f"{host}:{made.server_port}"
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+class _Families(Collector):
+    def __init__(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        self._samples = samples
+
+    def collect(self) -> Iterator[Family]:
+        found: dict[str, Family] = {}
+        for each in self._samples():
+            if each.value is None:
+                continue
+            if each.name not in found:
+                found[each.name] = each.kind(each.name, each.text, labels=[*each.labels])
+            found[each.name].add_metric([*each.labels.values()], float(each.value))
+        yield from found.values()
+
+
+class _Threading(ThreadingMixIn, WSGIServer):
+    """A scrape that hangs delays no other one, nor the end of the process."""
+
+    daemon_threads = True
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Do not log scrapes."""
