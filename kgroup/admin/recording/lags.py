@@ -6,7 +6,7 @@ What follows from a commit and the end of its log (`Ends`) is not stored: most e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 
 from kgroup.admin.models import GroupDescription
@@ -16,17 +16,8 @@ from kgroup.admin.recording.lines import Commits, LagHead, Lags, LagsMoved
 from kgroup.domain import TopicPartition, grouped, place_of
 
 _PLACE = attrgetter("topic", "partition")
-_REST = attrgetter(
-    "instance_id",
-    "member_id",
-    "log_start_offset",
-    "held_open_by",
-    "time_lag_at_least_ms",
-    "time_lag_at_most_ms",
-    "status",
-    "unreadable",
-    "commit_known",
-)
+_MOVES = frozenset({"committed_offset", "log_end_offset", "lag", "last_stable_offset", "time_lag_ms"})
+_REST = attrgetter(*(each.name for each in fields(PartitionLag) if each.name not in _MOVES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,13 +84,9 @@ class Recorder:
         self._rebalances: dict[str, tuple[int, int]] = {}
         self._tidy_s = 0.0
         self._said: dict[str, str] = {}
-        self._looked: Look | None = None
-        self._disk: str | None = None
-        self._gaps = 0
         self._owed: list[Line] = []
         self._begun = False
-        self._began_ms = self._now_ms()
-        self.state = self._state()
+        self.state = self._stated(State(self._now_ms(), terms.interval_ms))
 
     def run(self, stop: threading.Event, ends_s: float = float("inf")) -> None:
         """Record until `stop` is set, or until a moment of the cluster's clock."""
@@ -111,8 +107,9 @@ class Recorder:
         try:
             self._log.poll()
             self._now_ms()
-            for gap in self._log.store_gaps():
-                self._gaps += 1
+            gaps = self._log.store_gaps()
+            self.state = replace(self.state, gaps=self.state.gaps + len(gaps))
+            for gap in gaps:
                 self._note(f"{gap.topic}-{gap.partition}: {gap.text}")
             self._pay()
         except StorageError as error:
@@ -121,21 +118,17 @@ class Recorder:
             unread = self._log.unread
             self._say("log", None if unread is None else f"{OFFSETS_TOPIC} is not recorded: {unread.message}")
             if unread is None:
-                for name in (
-                    self._said.keys() - self._log.failures.keys() - {"log", "disk", "cluster", "unseen"}
-                ):
-                    self._say(name, None)
-                for name, why in self._log.failures.items():
-                    self._say(name, f"{name} was not read: {why}")
-        self.state = self._state()
+                failures = self._log.failures.items()
+                self._say("parts", "; ".join(f"{name} was not read: {why}" for name, why in failures))
+        self.state = self._stated(self.state)
 
     def look(self) -> None:
         """Look at the groups, and store what is different."""
         now = look(self._cluster, self._find, self._terms, self._past)
         self._log.refresh(ids_of(now.world))
-        now = after(self._looked, replace(now, at_ms=self._now_ms()))
+        now = after(self.state.looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
-        bad = bad_of(now, self._brokers, self._severity, self._looked)
+        bad = bad_of(now, self._brokers, self._severity, self.state.looked)
         incidents, changes = self._incidents.after(now, bad)
         try:
             self._store(self._lines(now, changes), begin=self._observed.begin_at(now.at_ms))
@@ -143,14 +136,13 @@ class Recorder:
             # None of it is stored: the next look that can be stored is, in full.
             self._full(error)
             return
-        # The rows of all groups are most of what a look takes.
         self._count(now)
-        self._incidents, self._looked = incidents, replace(now, facts={})
+        self._incidents = incidents
+        # The rows of all groups are most of what a look takes.
+        self.state = self._stated(replace(self.state, looked=replace(now, facts={}), disk=None))
         self._say("disk", None)
         self._say("unseen", "; ".join(f"not all groups are seen: {each.message}" for each in now.unseen))
         self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
-        self._disk = None
-        self.state = self._state()
         for change in changes:
             self._changed(change)
 
@@ -210,10 +202,9 @@ class Recorder:
     def _full(self, error: StorageError) -> None:
         if isinstance(error, Lost):
             raise error
-        if self._disk is None:
-            self._disk = error.message
+        if self.state.disk is None:
+            self.state = replace(self.state, disk=error.message)
             self._say("disk", f"{error.message}: nothing is recorded until that works again")
-        self.state = self._state()
 
     def _say(self, what: str, text: str | None) -> None:
         """Report a problem once, and its end."""
@@ -230,18 +221,14 @@ class Recorder:
         self._last_ms = max(self._last_ms, self._cluster.now_ms())
         return self._last_ms
 
-    def _state(self) -> State:
-        return State(
-            self._began_ms,
-            self._terms.interval_ms,
-            self._looked,
-            tuple(self._incidents.open.values()),
-            None if self._log.unread else self._log.read_ms,
-            self._log.unread,
-            self._disk,
-            self._gaps,
-            sum(part.batches for part in self._log.parts.values()),
-            {name: count for name, (count, _) in self._rebalances.items()},
+    def _stated(self, state: State) -> State:
+        return replace(
+            state,
+            incidents=tuple(self._incidents.open.values()),
+            read_ms=None if self._log.unread else self._log.read_ms,
+            unread=self._log.unread,
+            batches=sum(part.batches for part in self._log.parts.values()),
+            rebalances={name: count for name, (count, _) in self._rebalances.items()},
         )
 
     def _count(self, now: Look) -> None:
