@@ -114,28 +114,19 @@ class Unreadable:
 
 
 def read(files: Iterable[File], *kinds: type) -> Iterator[Line | Unreadable]:
-    """Yield the lines of files, or those of some kinds."""
-    for file in files:
-        for number, line in lines_of(file, *kinds):
-            yield decoded(file, number, line)
-
-
-def lines_of(file: File, *kinds: type) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of one file as they are; one that is being written is not there yet."""
+    """Yield the lines of files, or those of some kinds; one that is being written is not there yet."""
     wanted = tuple(f'["{kind.__name__}",'.encode() for kind in kinds) or b""
-    try:
-        with file.folder.open(file.name) as opened:
-            for number, line in enumerate(opened, 1):
-                if not line.endswith(b"\n"):
-                    return
-                if line.startswith(wanted):
-                    yield number, line
-    except OSError as error:
-        raise StorageError(f"cannot read {file}: {error.strerror}") from None
+    for file in files:
+        try:
+            with file.folder.open(file.name) as opened:
+                for number, line in enumerate(opened, 1):
+                    if line.endswith(b"\n") and line.startswith(wanted):
+                        yield _decoded(file, number, line)
+        except OSError as error:
+            raise StorageError(f"cannot read {file}: {error.strerror}") from None
 
 
-def decoded(file: File, number: int, line: bytes) -> Line | Unreadable:
-    """Return a line of a file, or why it cannot be read."""
+def _decoded(file: File, number: int, line: bytes) -> Line | Unreadable:
     try:
         return CODEC.decode(line)
     except Foreign as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,7 +21,7 @@ from kgroup.admin.recording.lines import (
     NotJudged,
     World,
 )
-from kgroup.admin.recording.observed import File, Unreadable, begun, decoded, lines_of, read, stamp
+from kgroup.admin.recording.observed import File, Unreadable, begun, read, stamp
 from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
@@ -35,8 +33,6 @@ INTERVALS = 3
 """The number of intervals after which a look says nothing about the present any more."""
 _ALWAYS = (Began, Ended, Looked, Judged, NotJudged)
 _OF_LAG = (Ends, Lags, LagsMoved)
-_LAGS = re.compile(rb'\["Lags(Moved)?",\[(\d+),("(?:[^"\\]|\\.)*")')
-"""The start of a line of lag: those behind others of their group are not decoded."""
 
 
 @dataclass(slots=True)
@@ -55,7 +51,7 @@ class Then:
     began: Began | None = None
     ended: Ended | None = None
     _ends: dict[TopicPartition, int | None] = field(default_factory=dict)
-    _lags: dict[bytes, list[tuple[File, int, bytes]]] = field(default_factory=dict)
+    _lags: dict[str, tuple[Lags, list[LagsMoved]]] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
         """Add a line of that moment, or of one before it."""
@@ -74,27 +70,21 @@ class Then:
             case Judged() | NotJudged():
                 self.judged[line.group_id] = line
                 if isinstance(line, NotJudged):
-                    self._lags.pop(_key(line.group_id), None)
+                    self._lags.pop(line.group_id, None)
+            case Lags():
+                self._lags[line.group_id] = line, []
+            case LagsMoved() if line.group_id in self._lags:
+                self._lags[line.group_id][1].append(line)
             case Ends():
                 places = (place_of(line.topic, number) for number in line.partitions)
                 self._ends |= zip(places, line.ends, strict=True)
 
-    def keep(self, file: File, number: int, line: bytes) -> bool:
-        """Keep a line of lag as it is; return whether it is one of that moment, or of one before it."""
-        if (start := _LAGS.match(line)) is None or int(start[2]) > self.at_ms:
-            return False
-        if start[1] is None:
-            self._lags[start[3]] = []
-        self._lags.setdefault(start[3], []).append((file, number, line))
-        return True
-
     def lag(self, group_id: str) -> GroupLag | None:
         """Return the lag of a group at the look; None where that did not look at it."""
-        lines = [decoded(*each) for each in self._lags.get(_key(group_id), ())]
-        moved = [line for line in lines if isinstance(line, LagsMoved)]
-        if self.looked is None or not lines or not isinstance(lines[0], Lags) or len(moved) + 1 < len(lines):
+        lines = self._lags.get(group_id)
+        if self.looked is None or lines is None:
             return None
-        return Seen(self.looked.at_ms, ends=self._ends).group(lines[0], moved)
+        return Seen(self.looked.at_ms, ends=self._ends).group(*lines)
 
     @property
     def goes_on(self) -> bool:
@@ -114,11 +104,6 @@ class Then:
             f"as of {utc(self.at_ms)}: seen at {utc(self.looked.at_ms)}, {age}{after}; seen every {every}, "
             f"and what began and ended between two looks is unknown{log}"
         )
-
-
-def _key(group_id: str) -> bytes:
-    """Return a group id as it stands in a line."""
-    return json.dumps(group_id, ensure_ascii=False).encode()
 
 
 def at(folder: Folder, time_ms: int, *, with_lag: bool = False) -> Then:
@@ -147,19 +132,15 @@ def _read(
     """Return what was seen by then, and the first line of what came after it."""
     found = Then(time_ms)
     kinds = (*_ALWAYS, *_OF_LAG) if with_lag else _ALWAYS
-    for file in chain.from_iterable(parts):
-        for number, data in lines_of(file, *kinds):
-            if found.keep(file, number, data):
-                continue
-            line = decoded(file, number, data)
-            if isinstance(line, Unreadable):
-                found.unreadable.append(line.text)
-            elif line.at_ms <= time_ms:
-                found.take(line)
-            elif isinstance(line, Began) and line.goes_on and found.began is not None:
-                continue  # the look with which it goes on is behind it
-            elif isinstance(line, Began | Looked | Ended):
-                return found, line
+    for line in read(chain.from_iterable(parts), *kinds):
+        if isinstance(line, Unreadable):
+            found.unreadable.append(line.text)
+        elif line.at_ms <= time_ms:
+            found.take(line)
+        elif isinstance(line, Began) and line.goes_on and found.began is not None:
+            continue  # the look with which it goes on is behind it
+        elif isinstance(line, Began | Looked | Ended):
+            return found, line
     return found, None
 
 

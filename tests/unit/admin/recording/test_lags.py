@@ -91,7 +91,7 @@ def _of(commit: tuple[int, int], end: int | None, by: random.Random) -> tuple[in
     return (None if by.random() < 0.1 else commit[0]), end, commit[1]
 
 
-def test_a_line_of_lag_that_cannot_be_read_makes_that_lag_unknown(tmp_path: Path) -> None:
+def test_a_line_of_lag_that_cannot_be_read_makes_lag_unknown_and_no_check_up(tmp_path: Path) -> None:
     days = Observed(LocalFolder(tmp_path))
     ends = {place_of("t", 0): 9}
     seen = Seen(T, {name: group(name, [row(0, 3, 9, T - 5, T)]) for name in ("a", "b")}, ends)
@@ -101,7 +101,8 @@ def test_a_line_of_lag_that_cannot_be_read_makes_that_lag_unknown(tmp_path: Path
         opened.write(f'["LagsMoved",[{T},"a",null,[],[["t",[0],[4],["x"]]]]]\n'.encode())
     Observed(LocalFolder(tmp_path)).append([Looked(T, T, 10_000)], T)
     found = at(LocalFolder(tmp_path), T, with_lag=True)
-    assert found.lag("a") is None and found.lag("b") == seen.lags["b"]
+    assert "line 5 cannot be read" in (found.unknown or "")
+    assert at(LocalFolder(tmp_path), T).unknown is None
 
 
 def test_rows_that_only_move_are_stored_as_numbers(tmp_path: Path) -> None:
