@@ -136,7 +136,7 @@ def test_killed_again_and_again_each_batch_and_each_incident_is_there_once(
         {each.number for each in changes}
     )
     lines = recording.lines()
-    assert gaps_in(LocalFolder(tmp_path / "r")) == ()
+    assert gaps_in(LocalFolder(recording.folder)) == ()
     assert sum(isinstance(line, Ended) for line in lines) == 1
     for key in {each.key for each in changes}:
         told = [each.event for each in changes if each.key == key and each.event != "updated"]

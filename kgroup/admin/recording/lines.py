@@ -181,14 +181,13 @@ class World:
 class Removed:
     """A file that was removed to keep the recording within its limits.
 
-    For a segment `first` is the first offset that went and `until` the first one that is left.
+    The name of a segment has the first offset that went, and `until` is the first one that is left.
     """
 
     at_ms: int
     file: str
     bytes: int
     modified_ms: int
-    first: int | None = None
     until: int | None = None
 
 

@@ -39,9 +39,8 @@ def remove_old(folder: Folder, now_ms: int, keep_ms: int | None, most_bytes: int
         for file in reversed(whole.files):
             folder.delete(file.name)
             size -= file.bytes
-            first = base_offset(Path(file.name))
             until = None if whole.next is None else base_offset(Path(whole.next.name))
-            yield Removed(now_ms, file.name, file.bytes, file.modified_ms, first, until)
+            yield Removed(now_ms, file.name, file.bytes, file.modified_ms, until)
 
 
 def _removable(stored: Sequence[Stored]) -> Iterator[_Whole]:

@@ -62,7 +62,8 @@ class TopicLog:
             self._recording = None  # what is stored says where to go on
             raise
         except KgroupError as error:
-            self.unread, self._again_s = error, clock() + _pause_s(error)
+            self.unread = error
+            self._again_s = clock() + (_AGAIN_S if isinstance(error, BrokerRefused) else 0.0)
             return
         self._drain()
         self.failures = {name: error.message for name, error in self._recording.failures.items()}
@@ -147,7 +148,3 @@ class TopicLog:
             if isinstance(error, BrokerRefused) and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 return error
         return None
-
-
-def _pause_s(error: KgroupError) -> float:
-    return _AGAIN_S if isinstance(error, BrokerRefused) else 0.0

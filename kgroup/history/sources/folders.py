@@ -86,12 +86,11 @@ class LocalFolder:
 
     def files(self, below: str = "") -> list[Stored]:
         with _saying("cannot list", self.path):
-            paths = [path for path in (self.path / below).rglob("*") if path.is_file()]
-            return [self._stored(path, path.stat()) for path in paths]
-
-    def _stored(self, path: Path, found: os.stat_result) -> Stored:
-        name = path.relative_to(self.path).as_posix()
-        return Stored(name, found.st_size, int(found.st_mtime * 1000))
+            found = [(path, path.stat()) for path in (self.path / below).rglob("*") if path.is_file()]
+        return [
+            Stored(path.relative_to(self.path).as_posix(), stat.st_size, int(stat.st_mtime * 1000))
+            for path, stat in found
+        ]
 
     def open(self, name: str) -> BinaryIO:
         try:

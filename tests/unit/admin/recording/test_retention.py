@@ -38,7 +38,7 @@ def test_old_segments_go_and_the_offsets_that_went_are_named(tmp_path: Path) -> 
     recording(tmp_path, A)
     (gone,) = remove_old(LocalFolder(tmp_path), NOW, int(1.5 * DAY_MS), None)
     assert left(tmp_path) == set(A[1:])
-    assert (gone.file, gone.first, gone.until, gone.bytes) == (A[0], 0, 40, 100)
+    assert (gone.file, gone.until, gone.bytes) == (A[0], 40, 100)
     assert gone.modified_ms == NOW - 2 * DAY_MS
 
 
@@ -87,10 +87,10 @@ def test_at_a_url_files_go_with_those_that_go_on_from_them_and_what_an_interrupt
     assert set(store.names) == {observed[0], *observed[3:], *A, "topics.json"}
     store.up()
     gone = list(remove_old(folder, NOW, 1, None))
-    assert [(each.file, each.first, each.until, each.bytes) for each in gone] == [
-        (observed[0], None, None, 100),
-        (A[0], 0, 40, 100),
-        (A[1], 40, 90, 100),
+    assert [(each.file, each.until, each.bytes) for each in gone] == [
+        (observed[0], None, 100),
+        (A[0], 40, 100),
+        (A[1], 90, 100),
     ]
     assert (
         set(store.names) == {*observed[3:], A[2], "topics.json"} and gone[0].modified_ms == NOW - 9 * DAY_MS
