@@ -52,17 +52,24 @@ class Then:
     ended: Ended | None = None
     _ends: dict[TopicPartition, int | None] = field(default_factory=dict)
     _lags: dict[str, tuple[Lags, list[LagsMoved]]] = field(default_factory=dict)
+    _look: list[Line] = field(default_factory=list)
 
     def take(self, line: Line) -> None:
-        """Add a line of that moment, or of one before it."""
+        """Add a line of that moment, or of one before it. Those of a look count once it is whole."""
+        if isinstance(line, Began):
+            self._look.clear()
+        self._look.append(line)
+        if isinstance(line, Looked | Ended) or (isinstance(line, Began) and not line.goes_on):
+            for each in self._look:
+                self._count(each)
+            self._look.clear()
+
+    def _count(self, line: Line) -> None:
         match line:
             case Began():
-                self.ended = None
-                if not line.goes_on:
-                    self.began, self.looked = line, None
-                    self.judged.clear()
-                    self._lags.clear()
-                self.began = self.began or line
+                self.began, self.looked, self.ended = line, None, None
+                for known in (self.judged, self._ends, self._lags):
+                    known.clear()
             case Ended():
                 self.ended = line
             case Looked():
@@ -85,11 +92,6 @@ class Then:
         if self.looked is None or lines is None:
             return None
         return Seen(self.looked.at_ms, ends=self._ends).group(*lines)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the look that it goes on from stands in files before."""
-        return self.looked is None and (self.began is None or self.began.goes_on)
 
     @property
     def text(self) -> str:
@@ -117,8 +119,8 @@ def at(folder: Folder, time_ms: int, *, with_lag: bool = False) -> Then:
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
     first = sum(files[0].began <= stamp(time_ms) for files in parts) - 1
     found, after = _read(parts[max(first, 0) :], time_ms, with_lag)
-    # A crash may have torn the look that begins a file, and a clock that was late may have named it.
-    while found.goes_on and first > 0:
+    # The look that begins a file may be torn, or later than the name, which has no milliseconds.
+    while found.began is None and first > 0:
         first -= 1
         found, after = _read(parts[first:], time_ms, with_lag)
     found.next_ms = after.at_ms if isinstance(after, Looked) else None

@@ -185,7 +185,8 @@ def test_a_look_that_a_crash_tore_where_it_begins_a_file_is_none(tmp_path: Path)
     folder = recorded(tmp_path, [began(0), judged(1, "Stable"), looked(1)])
     torn = [began(11, goes_on=True), judged(11, "Empty")]
     Observed(folder).append(torn, T + 11_000)
-    assert at(folder, T + 12_000).looked == looked(1)
+    found = at(folder, T + 12_000)
+    assert found.looked == looked(1) and found.judged == {"g": judged(1, "Stable")}
     recorded(tmp_path, [began(40), looked(41)])
     assert "may not have run at 2024-10-04T00:00:12Z" in (at(folder, T + 12_000).unknown or "")
     assert at(folder, T + 41_000).judged == {}
@@ -201,3 +202,13 @@ def test_topics_are_those_of_the_last_look_that_saw_them(tmp_path: Path) -> None
     assert today_in(folder, None) == today_in(folder, T + 150_000) == Today({"b": "id"}, 5, T + 100_000)
     assert today_in(folder, T + 99_999) == Today({"a": "id"}, 5, T)
     assert today_in(folder, T - 1) == Today()
+
+
+def test_a_group_that_went_as_a_file_began_is_not_there(tmp_path: Path) -> None:
+    """And where a clock that went back names two beginnings alike, they are read in turn."""
+    stored = Observed(LocalFolder(tmp_path))
+    stored.append([began(10), judged(10, "Stable"), looked(10)], T + 10_000, begin=True)
+    stored.append([began(20, goes_on=True), looked(20)], T + 5_000, begin=True)
+    assert len(begun(LocalFolder(tmp_path))) == 1
+    there = [at(LocalFolder(tmp_path), T + second * 1000).judged for second in (19, 20)]
+    assert there == [{"g": judged(10, "Stable")}, {}]
