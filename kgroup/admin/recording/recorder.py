@@ -130,8 +130,12 @@ class Recorder:
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
         bad = bad_of(now, self._brokers, self._severity, self.state.looked)
         incidents, changes = self._incidents.after(now, bad)
+        begin = self._observed.begin_at(now.at_ms)
+        if begin or self._known is None:
+            self._known = Known()
+        unread = None if self._log.unread is None else self._log.unread.message
         try:
-            self._store(self._lines(now, changes), begin=self._observed.begin_at(now.at_ms))
+            self._store([*self._known.lines(now, self._terms, unread), *changes], begin=begin)
         except StorageError as error:
             # None of it is stored: the next look that can be stored is, in full.
             self._full(error)
@@ -177,12 +181,6 @@ class Recorder:
         if self._owed:
             self._store(self._owed)
             self._owed = []
-
-    def _lines(self, now: Look, changes: Sequence[Incident]) -> list[Line]:
-        if self._known is None or self._observed.begin_at(now.at_ms):
-            self._known = Known()
-        unread = None if self._log.unread is None else self._log.unread.message
-        return [*self._known.lines(now, self._terms, unread), *changes]
 
     def _store(self, lines: Sequence[Line], *, begin: bool = False) -> None:
         """Store lines; where they begin a file, behind the incidents that are open."""
