@@ -19,9 +19,10 @@ import pytest
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listing import list_groups
+from kgroup.admin.recording import observed
 from kgroup.admin.recording.gaps import gaps_in
 from kgroup.admin.recording.lease import LOCK, Held
-from kgroup.admin.recording.lines import OPEN, Incident, Looked, Removed
+from kgroup.admin.recording.lines import OPEN, Began, Incident, Looked, Removed
 from kgroup.admin.recording.look import Terms
 from kgroup.admin.recording.observed import files_of, read
 from kgroup.admin.recording.recorder import Limits, Recorder, changes_after
@@ -122,10 +123,16 @@ def found(cluster: ClusterView) -> tuple[list[str], Any]:
 @pytest.fixture
 def service(client: Client, monkeypatch: pytest.MonkeyPatch) -> Service:
     made = Service(client, monkeypatch)
-    # Objects that are begun again and again, as within days.
-    monkeypatch.setattr(type(made.folder), "best_bytes", 500)
+    begun_often(monkeypatch, 500)
     made.begin()
     return made
+
+
+def begun_often(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Let objects be small, and all that is known be stored again and again, as within days."""
+    monkeypatch.setattr(RemoteFolder, "best_bytes", size)
+    monkeypatch.setattr(observed, "LEAST_BYTES", 2 * size)
+    monkeypatch.setattr(observed, "TIMES", 1)
 
 
 def lived(service: Service) -> list[int]:
@@ -197,7 +204,7 @@ def test_killed_at_any_change_of_the_store_it_goes_on_and_loses_nothing(
     while killed:
         kills += 1
         service = Service(client, monkeypatch)
-        monkeypatch.setattr(type(service.folder), "best_bytes", 1500)
+        begun_often(monkeypatch, 1500)
         setattr(service.store, when, partial(dies, [kills]))
         killed = lived_through(service, f"g-{kills}")
         assert service.whole() and gaps_in(service.folder) == ()
@@ -205,7 +212,7 @@ def test_killed_at_any_change_of_the_store_it_goes_on_and_loses_nothing(
         assert [each.number for each in written] == [*range(1, len(written) + 1)]
         assert service.delivered == written
         assert [each.event for each in written if each.groups == (f"g-{kills}",)] == ["opened", "closed"]
-    assert kills > 15
+    assert kills > 15 and any(line.goes_on for line in service.lines(Began))
 
 
 def dies(left: list[int], path: str) -> None:
