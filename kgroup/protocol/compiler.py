@@ -252,6 +252,10 @@ class ReaderSource(_Source):
         self.flush()
         if self.flexible:
             self.tags(tagged, values)
+        return self.made(cls, values)
+
+    def made(self, cls: type[Struct], values: dict[str, str]) -> str:
+        """Emit the making of a struct of these values, and return its variable."""
         made = self.name("m")
         self.emit(f"{made} = new({self.constant('C', cls)})")
         for name, value in values.items():
@@ -344,6 +348,7 @@ class ReaderSource(_Source):
         else:
             items = self.name("l")
             self.emit(f"{items} = []")
+            self.alike(items, size, item)
             self.emit(f"for _ in range({size}):")
             self.depth += 1
             one = self.value(item)
@@ -352,6 +357,35 @@ class ReaderSource(_Source):
             self.depth -= 1
             self.emit(f"{local} = tuple({items})")
         self.depth -= 1
+
+    def alike(self, items: str, size: str, item: Shape) -> None:
+        """Emit how structs whose strings are all empty are read at once: they are equally long."""
+        plain, tagged, absent = self.alive(item.struct) if item.struct is not None else ([], [], [])
+        kinds = [slot.shape.kind for slot in plain]
+        # What begins with a string has it as its name.
+        irregular = tagged or item.nullable or kinds[:1] != ["fixed"] or not {*kinds} <= {"fixed", "string"}
+        if irregular or item.struct is None or not self.flexible:
+            return
+        values = {slot.name: self.name("v") if slot.shape.kind == "fixed" else "''" for slot in plain}
+        layout = "".join(slot.shape.code or "x" for slot in plain) + "x"
+        made = struct.Struct(f">{layout}")
+        # The lengths, and the count of tags behind them, stand at the same places of each item.
+        places = [struct.calcsize(f">{layout[:at]}") for at, code in enumerate(layout) if code == "x"]
+        stop = f"pos + {size} * {made.size}"
+        checks = [
+            f"buf[pos + {at}:{stop}:{made.size}] == {bytes([at + 1 < made.size])!r} * {size}" for at in places
+        ]
+        # Three take no longer one by one.
+        self.emit(f"if {size} > 3 and {stop} <= end and {' and '.join(checks)}:")
+        self.depth += 1
+        numbers, each = self.name("a"), ", ".join(value for value in values.values() if value != "''")
+        self.emit(f"{numbers} = {self.constant('U', made.iter_unpack)}(buf[pos:{stop}])")
+        self.emit(f"pos = {stop}; {size} = 0")
+        self.emit(f"for {each}, in {numbers}:")
+        self.depth += 1
+        values |= {slot.name: self.constant("D", slot.default) for slot in absent}
+        self.emit(f"{items}.append({self.made(item.struct, values)})")
+        self.depth -= 2
 
     def tags(self, tagged: list[Slot], values: dict[str, str]) -> None:
         for slot in tagged:

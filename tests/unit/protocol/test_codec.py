@@ -116,3 +116,35 @@ def test_a_part_of_a_longer_buffer() -> None:
     data = b"head" + Sample(name="n").encode(1) + b"tail"
     found, end = Sample.decode_prefix(data, 4, 1)
     assert (found.name, data[end:]) == ("n", b"tail")
+
+
+class Row(Struct):
+    number: Int32 = 0
+    note: String | None = ""
+    later: Annotated[Int8, Since(2)] = 7
+
+
+class Rows(Message, versions=range(3), flexible=1):
+    rows: tuple[Row, ...] = ()
+    after: Int8 = 0
+
+
+@pytest.mark.parametrize("odd", [None, 0, 3, 8])
+@pytest.mark.parametrize("note", ["", "m", None])
+@pytest.mark.parametrize("version", Rows.VERSIONS)
+def test_rows_of_an_array_are_read_alike_or_not(version: int, note: str | None, odd: int | None):
+    rows = tuple(Row(number=n - 4, note=note if n == odd else "", later=7) for n in range(9))
+    message = Rows(rows=rows, after=5)
+    data = message.encode(version)
+    assert Rows.decode(data, version) == message
+    for size in range(len(data)):
+        with pytest.raises(DecodeError):
+            Rows.decode(data[:size], version)
+
+
+def test_a_row_with_an_unknown_tag_is_read_among_others_without():
+    first, second = (Rows(rows=(Row(number=n),) * 2).encode(1)[1:-2] for n in (1, 2))
+    # A tag 9 of one byte behind the first row of the second pair.
+    tagged = second[:5] + b"\x01\x09\x01\xff" + second[6:]
+    rows = Rows.decode(b"\x05" + first + tagged + b"\x00\x00", 1).rows
+    assert [row.number for row in rows] == [1, 1, 2, 2]
