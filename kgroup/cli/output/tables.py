@@ -37,6 +37,19 @@ def with_fields(rows: list[Document], models: Sequence[object], columns: Iterabl
     return rows
 
 
+class ByColumn:
+    """Rows of a long table: a list of cells for each column, and a row only where one is asked for."""
+
+    def __init__(self, cells: Mapping[str, Sequence[object]]) -> None:
+        self.cells = cells
+
+    def __len__(self) -> int:
+        return len(next(iter(self.cells.values()), ()))
+
+    def __iter__(self) -> Iterator[Document]:
+        return (dict(zip(self.cells, row, strict=True)) for row in zip(*self.cells.values(), strict=True))
+
+
 @value
 class Table:
     """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell.
@@ -46,7 +59,7 @@ class Table:
     """
 
     columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, object]]
+    rows: Sequence[Mapping[str, object]] | ByColumn
     varied: bool = False
     cut: frozenset[str] = frozenset()
 
@@ -102,30 +115,30 @@ def cell_text(value: object) -> str:
 
 def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Iterator[str]:
     """Yield the table as aligned lines, two blanks between columns, never cut or wrapped."""
-    aligned = []
-    for column in columns:
-        cells = [column.heading, *_cells(table, column)] if headers else _cells(table, column)
-        width = max(map(len, cells), default=0)
-        place = str.rjust if column.right else str.ljust
-        aligned.append([place(text, width) for text in cells])
-    for line in zip(*aligned, strict=True):
-        yield "  ".join(line).rstrip()
+    texts = [([column.heading] if headers else []) + _cells(table, column) for column in columns]
+    widths = [max(map(len, cells), default=0) for cells in texts]
+    # One call aligns a whole line.
+    line = "  ".join(f"%{'' if c.right else '-'}{w}s" for c, w in zip(columns, widths, strict=True))
+    for cells in zip(*texts, strict=True):
+        yield (line % cells).rstrip()
 
 
 def _cells(table: Table, column: Column) -> list[str]:
     """Return a column's texts; numbers and repeated names, most of a long table, are fast."""
-    names = _Names()
-    values = [row.get(column.key) for row in table.rows]
-    return [
-        str(value) if type(value) is int else names[value] if type(value) is str else cell_text(value)
-        for value in values
-    ]
+    rows, key = table.rows, column.key
+    values = rows.cells[key] if isinstance(rows, ByColumn) else [row.get(key) for row in rows]
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return list(map(str, values))
+    if all(issubclass(kind, str | None) for kind in kinds):
+        return list(map(_Names().__getitem__, values))
+    return [str(value) if type(value) is int else cell_text(value) for value in values]
 
 
-class _Names(dict[str, str]):
-    """A cache of names as cells."""
+class _Names(dict[object, str]):
+    """A cache of names, and of none, as cells."""
 
-    def __missing__(self, name: str) -> str:
+    def __missing__(self, name: object) -> str:
         self[name] = text = cell_text(name)
         return text
 

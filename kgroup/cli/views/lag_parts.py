@@ -11,7 +11,7 @@ from kgroup.cli.output.parts import Answer, Ending, show_parts
 from kgroup.cli.output.result import Part
 from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
-from kgroup.cli.views.description import Pick, held_open, unstable
+from kgroup.cli.views.description import EVERY, Pick, held_open, unstable
 from kgroup.cli.views.lagging import (
     Limit,
     Verdict,
@@ -21,6 +21,7 @@ from kgroup.cli.views.lagging import (
     no_verdict,
     notes,
     over_limit,
+    partitions_of,
     rows_of,
     verdict_of,
 )
@@ -101,6 +102,8 @@ class Shown:
         several = len(self._named.groups) > len(self._absent) + 1
         held = any(unstable(row) for group in measured.groups for row in group.offsets)
         columns = columns_of(self._by_topic, self._in_time, rated, several, held)
+        if self._pick == EVERY and not self._by_topic:
+            return Table(columns, every := partitions_of(measured.groups, columns)), len(every)
         rows: list[Document] = []
         count = 0
         for group in measured.groups:

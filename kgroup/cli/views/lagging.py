@@ -1,6 +1,7 @@
 """Lag as text, tables and JSON."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
@@ -11,7 +12,7 @@ from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, olde
 from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
 from kgroup.admin.refusals import hint_of
 from kgroup.admin.shell import command
-from kgroup.cli.output.tables import Column, with_fields
+from kgroup.cli.output.tables import ByColumn, Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import STATUS, offset_cells, stable_cells
 from kgroup.domain import Document, count_of, grouped
@@ -240,29 +241,35 @@ def rows_of(group: GroupLag, columns: Iterable[Column], by_topic: bool) -> list[
     """Return a row for each partition, or each topic, of a group."""
     if by_topic:
         return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
-    rows = [_worded(group, row) for row in group.offsets]
-    return with_fields(rows, group.offsets, columns)
+    return list(partitions_of([group], columns))
 
 
-def _worded(group: GroupLag, row: PartitionLag) -> Document:
-    """Return the cells that are not a field of the row as it is."""
-    rest = None if row.lag is None and row.gone else UNKNOWN
-    known = {
-        "committed_offset": row.committed_offset,
-        "log_end_offset": row.log_end_offset,
-        "lag": row.lag,
-    }
-    return {
-        "group_id": group.group_id,
-        **(offset_cells(row) if row.lag is None else known),
-        **stable_cells(row),
-        "status": None if row.status is None else row.status.name,
-        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
-        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
-        "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
+def partitions_of(groups: Sequence[GroupLag], columns: Iterable[Column]) -> ByColumn:
+    """Return a row for each partition of the groups, of which there may be a million."""
+    rows = [row for group in groups for row in group.offsets]
+    cells: dict[str, list[object]] = {
+        "group_id": [group.group_id for group in groups for _ in group.offsets],
+        "status": [None if row.status is None else row.status.name for row in rows],
         # A dynamic member has no instance id; this column is for its reader.
-        "instance_id": row.instance_id or row.member_id,
+        "instance_id": [row.instance_id or row.member_id for row in rows],
     }
+    for column in columns:
+        if column == _TIME:
+            cells[column.key] = [_measured(row, duration_text(row.time_lag_ms)) for row in rows]
+        elif column in _RATES:
+            cells[column.key] = [_measured(row, getattr(row, column.key)) for row in rows]
+        elif column.key not in cells:
+            cells[column.key] = list(map(attrgetter(column.key), rows))
+    for number, row in enumerate(rows):
+        if row.lag is None or (row.lag and row.last_stable_offset is None):
+            for key, cell in {**offset_cells(row), **stable_cells(row)}.items():
+                cells[key][number] = cell
+    return ByColumn(cells)
+
+
+def _measured(row: PartitionLag, cell: object) -> object:
+    """Return a cell of what is measured: unknown without one, and nothing of a partition that is gone."""
+    return cell if cell is not None else None if row.lag is None and row.gone else UNKNOWN
 
 
 def _topic_row(group: GroupLag, topic: TopicLag, oldest: int | None) -> Document:
