@@ -60,7 +60,7 @@ def _held_back(facts: Facts) -> list[TopicPartition]:
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
     for partition, row in facts.rows:
-        if not row.work or row.committed_offset is None:
+        if row.committed_offset is None or not row.lag or row.lag == row.unreadable:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
@@ -92,7 +92,7 @@ def _going(
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
     for (each, those), (old, unsure) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
-        rest = kept.keys() & those.keys() - old - unsure
+        rest = kept.keys() & those.keys() - old - unsure if left else ()
         ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
         left, doubtful = left - len(ours), doubtful - len(decided)
         chosen.append((each, {partition: those[partition] for partition in sorted({*ours, *decided})}, old))
@@ -118,16 +118,18 @@ def _written_before(
     cut = {partition for each, _ in behind for partition, _, _ in each.with_status(*_CUT)}
     asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
+    begins = {place: at.offset for place, at in starts.items() if isinstance(at, ListedOffset)}
     for each, those in behind:
         old, unsure = set(), set()
-        for partition in those.keys() & listed.keys():
-            at = listed[partition]
+        for partition, first in those.items():
+            at = listed.get(partition)
             if isinstance(at, KgroupError):
                 what = f"how long records of {partition} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
+            if not isinstance(at, ListedOffset):
                 continue
-            begins = starts.get(partition)
-            first = max(those[partition], begins.offset if isinstance(begins, ListedOffset) else 0)
+            if begins:
+                first = max(first, begins.get(partition, 0))
             if at.offset < 0 or at.offset > first + 1:
                 old.add(partition)
             elif at.offset > first or at.timestamp_ms > now_ms:
