@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kgroup.admin.codes import UNSTORED
 from kgroup.admin.migrate.client_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.consequences import consequences
 from kgroup.admin.migrate.models import (
@@ -145,9 +146,17 @@ def _converted(gathered: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     return verdict_of(gathered, UPGRADE, checks)
 
 
+def _unstored(gathered: Evidence) -> Iterator[Check]:
+    """Yield that the coordinator refuses every join, of either protocol, because it can store none."""
+    for finding in gathered.findings:
+        if finding.code == UNSTORED:
+            message = f"joins are answered COORDINATOR_NOT_AVAILABLE: {finding.message}"
+            yield Check("storage", BLOCK, message, finding.hint, {"findings": [UNSTORED]})
+
+
 def verdict_of(gathered: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
     """Return blocked when a check blocks, else unknown when a deciding one is unknown, else ready."""
-    made = tuple(checks)
+    made = (*_unstored(gathered), *checks)
     statuses = {check.status for check in made}
     verdict = BLOCKED if BLOCK in statuses else UNKNOWN if UNKNOWN in statuses else READY
     return MigrationPlan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kgroup.admin.codes import UNSTORED
 from kgroup.admin.migrate.models import (
     ASSIGNORS,
     BROKER_SESSION_TIMEOUT,
@@ -63,7 +64,7 @@ def _health(gathered: Evidence) -> Iterator[Check]:
         status = INFO if hidden.code in RIGHTS else UNKNOWN
         message = f"whether the group is healthy now is unknown: {hidden.message}"
         yield Check("health", status, message, hint, {}, hidden.code)
-    elif wrong := [each for each in gathered.findings if each.severity != INFO]:
+    elif wrong := [e for e in gathered.findings if e.severity != INFO and e.code != UNSTORED]:
         codes = list(dict.fromkeys(each.code for each in wrong))
         said = first_of([f"{each.code} {each.message}" for each in wrong], 2, "; ")
         yield Check("health", WARN, f"not healthy before the roll: {said}", hint, {"findings": codes})

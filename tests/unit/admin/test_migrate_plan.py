@@ -78,6 +78,16 @@ class TestUpgrade:
         assert (plan.verdict, told.status, told.evidence) == (READY, "warn", {"findings": ["KG310"]})
         assert told.message == "not healthy before the roll: KG310 a stands still"
 
+    @pytest.mark.parametrize("plan", [plan_upgrade, plan_downgrade])
+    def test_a_coordinator_that_can_store_nothing_blocks(self, plan):
+        kept = Finding("KG123", "error", "too few replicas", "start broker 2")
+        of = group() if plan is plan_upgrade else group("consumer", members=TestDowngrade.MEMBERS)
+        made = plan(evidence(*THREE, findings=(kept,), group=of))
+        (told,) = made.blockers
+        assert (made.verdict, told.code, told.hint) == (BLOCKED, "storage", "start broker 2")
+        assert told.message == "joins are answered COORDINATOR_NOT_AVAILABLE: too few replicas"
+        assert "health" not in statuses(made)
+
     def test_a_group_without_findings_needs_no_word_and_one_unseen_does(self):
         told = Finding("KG306", "info", "not begun", None)
         assert "health" not in statuses(plan_upgrade(evidence(*THREE, findings=(told,))))
