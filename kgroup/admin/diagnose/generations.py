@@ -38,7 +38,8 @@ def judge_fruitless(
 def _loops(
     cluster: ClusterView, facts: Facts, ends: Ends, late_ms: Mapping[str, int]
 ) -> Iterator[tuple[TopicPartition, int]]:
-    listed = list_offsets(cluster, {p: those[0] - late_ms.get(p.topic, 0) for p, those in ends.items()})
+    since = {p: max(those[0] - late_ms.get(p.topic, 0), 0) for p, those in ends.items()}
+    listed = list_offsets(cluster, since)
     for partition, came in sorted(listed.items()):
         if isinstance(came, KgroupError):
             what = f"{partition}: whether records came that no member committed: {came.message}"

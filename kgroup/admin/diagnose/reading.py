@@ -573,7 +573,7 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     known = {partition: ms for partition, ms in since.items() if ms >= 0}
     # One of the same moment may be older than the first position that its owner took.
     late = course.late_ms
-    asked = {partition: ms + 1 - late.get(partition.topic, 0) for partition, ms in known.items()}
+    asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in known.items()}
     listed = list_offsets(cluster, asked) if asked else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
     found = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.read.offsets import MAX_TIMESTAMP
+from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import Held, Record, commits, generation, remembering, written
 from tests.unit.admin.groups import classic_group
 from tests.unit.admin.test_doctor_checks import codes, examine
@@ -61,3 +63,24 @@ def test_nothing_was_ever_committed() -> None:
     assert checkup.verdict == "sick"
     (told,) = [each for each in checkup.findings if each.code == "KG306"]
     assert told.evidence == ("orders-0: 3 generations ended while records waited",)
+
+
+def test_records_stamped_1970_are_asked_for_from_the_first_on() -> None:
+    """The time asked for was before 1970, and a negative one is a question of another kind."""
+    both = Held("a", "orders:0,1")
+    lots: list[tuple[int, list[Record]]] = [
+        (1_000 + at, [generation(number, members)])
+        for number, (at, members) in enumerate(
+            [(10, (both,)), (20, ()), (40, (both,)), (50, ()), (70, (both,)), (80, ())], 1
+        )
+    ]
+    lots.insert(5, commits(1_075, {0: 2}))
+    fake = remembering(classic_group("g", state="Empty"), {"orders:0": 2}, *lots)
+    examine(written(fake, {0: [0, 0], 1: [0, 0]}).cluster(), "g", now_ms=1_150_000)
+    asked = [
+        part.timestamp
+        for request in fake.requests(lo.ListOffsetsRequest)
+        for topic in request.topics
+        for part in topic.partitions
+    ]
+    assert min(asked) >= MAX_TIMESTAMP
