@@ -91,8 +91,8 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(
-        "Its oldest unread record grew older and more records waited, all of the last minutes (ten at most), "
-        "or its owner works on older records of another partition first.",
+        "In both halves of the last minutes, ten at most, its oldest unread record got older and more "
+        "records waited; or its owner works on older records of another partition first.",
         "the history, Fetch, ListOffsets by time",
     ),
     PartitionStatus.READING: Meaning(

@@ -18,10 +18,10 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.readable import TIMES, untimed
-from kgroup.admin.read.record_times import Untimed, times_at
+from kgroup.admin.read.record_times import Untimed, once_each, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import WARN, PartitionStatus, Status, Unseen, unknown
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import duration_text
@@ -108,9 +108,9 @@ def _points(topic: LiveTopic, newest: Mapping[Key, Point]) -> dict[Key, tuple[Po
 def _commits_from(topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[Key, Point]:
     """Return the first commit of each from its time on, of those that have one."""
     found: dict[Key, Point] = {}
-    groups = topic.by_partition({group for group, _ in since_ms})
-    for number, names in groups.items():
-        missing = {key for key in since_ms if key[0] in names}
+    of_group = grouped((key[0], key) for key in since_ms)
+    for number, names in topic.by_partition(of_group).items():
+        missing = {key for name in names for key in of_group[name]}
         for key, point in _commits(topic, number, names, min(since_ms[key] for key in missing)):
             if key in missing and point.at_ms >= since_ms[key]:
                 found[key] = point
@@ -145,12 +145,9 @@ def _in(item: Item) -> Iterator[tuple[Key, Point]]:
 
 
 def _ends_at(cluster: ClusterView, wanted: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:
-    """Return the first record of each partition from a time on; a request names a partition once."""
-    left = set(wanted)
+    """Return the first record of each partition from a time on."""
     ends: dict[At, ListedOffset | KgroupError] = {}
-    while left:
-        asked = dict(left)
-        left -= set(asked.items())
+    for asked in once_each(wanted):
         ends |= {(place, asked[place]): at for place, at in list_offsets(cluster, asked).items()}
     return ends
 

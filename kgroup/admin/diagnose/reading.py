@@ -151,10 +151,6 @@ def _is_future(status: Status | None) -> bool:
     return status is not None and status.unseen is not None and status.unseen.code == FUTURE
 
 
-def _is_unread(status: Status | None) -> bool:
-    return status is not None and status.name == PartitionStatus.UNREAD
-
-
 def _oldest(row: OffsetRow) -> int | None:
     """Return the offset of the oldest record that waits, or that holds back what can be read."""
     return row.last_stable_offset if _held_back(row) else row.committed_offset
@@ -178,15 +174,15 @@ class Course:
         self.undecided = dict(_undecided(facts))
         self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
         self._ends = {} if facts.group.known_members else ends_of(facts)
-        committed = (
-            {p: row for p, row in facts.rows if row.committed_offset is not None} if self._ends else {}
-        )
+        unread = facts.with_status(PartitionStatus.UNREAD) if self._ends else ()
         self.unread = {
             partition: row
-            for partition, row in committed.items()
-            if partition in self._ends and row.work and _is_unread(row.status)
+            for partition, row, _ in unread
+            if partition in self._ends and row.work and row.committed_offset is not None
         }
         """What a group without members may have ended at again and again."""
+        rows = facts.rows if self._ends else ()
+        committed = {partition for partition, row in rows if row.committed_offset is not None}
         self.fresh = {
             partition: those for partition, those in self._ends.items() if partition not in committed
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -58,16 +58,21 @@ def times_at(
     cluster: ClusterView, requested: Iterable[tuple[TopicPartition, int]]
 ) -> dict[tuple[TopicPartition, int], Age]:
     """Return the same for several offsets of a partition: as many rounds as one of them has."""
-    left = set(requested)
     ages: dict[tuple[TopicPartition, int], Age] = {}
-    while left:
-        # A fetch request names a partition once.
-        offsets = dict(left)
-        left -= set(offsets.items())
+    for offsets in once_each(requested):
         ages |= {
             (partition, offsets[partition]): at for partition, at in record_times(cluster, offsets).items()
         }
     return ages
+
+
+def once_each(requested: Iterable[tuple[TopicPartition, int]]) -> Iterator[dict[TopicPartition, int]]:
+    """Yield these in rounds in which a partition stands once, as a request names it once."""
+    left = set(requested)
+    while left:
+        offsets = dict(left)
+        left -= set(offsets.items())
+        yield offsets
 
 
 def _advance(
