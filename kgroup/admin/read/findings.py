@@ -37,7 +37,9 @@ PartitionCounts = Mapping[str, int | None]
 Pair = tuple[str, str | None]
 
 
-def find(group: GroupDescription, topics: PartitionCounts, in_sync: InSync | None) -> tuple[Finding, ...]:
+def find(
+    group: GroupDescription, topics: PartitionCounts, in_sync: InSync | None = None
+) -> tuple[Finding, ...]:
     """Return the findings of a group described with members and offsets, by code."""
     found = [
         Finding(code, CODES[code].severity, message, hint)
