@@ -2,6 +2,7 @@
 
 KgroupError                 everything a user may be shown without a traceback
 ├── DecodeError             bytes that are not what they claim to be
+│   └── DamagedBatch        a batch that fails its checksum
 ├── StorageError            a data folder, segment or object that cannot be used
 │   ├── StorageMissing      there is no such bucket or object
 │   ├── StorageDenied       the store did not let us in
@@ -236,6 +237,18 @@ def _made_again(kind: type[KgroupError], message: str, fields: dict[str, object]
 
 class DecodeError(KgroupError):
     """Bytes that do not decode as the message, batch or record they are said to be."""
+
+
+class DamagedBatch(DecodeError):
+    """A batch that fails its checksum; its header says that it begins at `offset`."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+    def met_from(self, position: int, end: int) -> int:
+        """Return the offset at which a reader from `position` on meets it, in a log that ends at `end`."""
+        return self.offset if position < self.offset < end else position
 
 
 class StorageError(KgroupError):

@@ -51,6 +51,11 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "Records between the committed offset and the start of the log were deleted.",
         "OffsetFetch, ListOffsets",
     ),
+    PartitionStatus.DAMAGED: Meaning(
+        "The batch from which its reader goes on fails its checksum, as its leader sends it. Kafka's Java "
+        "clients stop there, and librdkafka's with check.crcs.",
+        "Fetch from the committed offset",
+    ),
     PartitionStatus.IDLE: Meaning(
         "Nothing is left to read. A distance in offsets that remains holds markers of transactions, and "
         "aborted or "
@@ -106,7 +111,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
 }
 
-UNSTORED = "KG123"
+SPARE, UNSTORED, UNTRANSACTED = "KG105", "KG123", "KG124"
 _DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
 _OFFSETS = "kgroup describe GROUP --section offsets"
 _HISTORY = "kgroup replay-log GROUP --since 1h"
@@ -142,10 +147,11 @@ CODES: dict[str, Code] = {
         (_DOCTOR,),
         "unread",
     ),
-    "KG105": Code(
+    SPARE: Code(
         INFO,
         "Members have no partitions",
-        "Nothing, if they are spares. Else add partitions, or stop members.",
+        "Nothing, if they are spares. Else add partitions, or stop members. The assignor `range` assigns "
+        "each topic by itself: another one shares the partitions of small topics among all members.",
         (_DESCRIBE,),
     ),
     "KG106": Code(
@@ -256,6 +262,12 @@ CODES: dict[str, Code] = {
         "The coordinator can store nothing: too few replicas of __consumer_offsets are in sync",
         "Start the brokers that are missing, or lower min.insync.replicas of __consumer_offsets until then.",
         ("kgroup cluster topics __consumer_offsets --internal", _DOCTOR),
+    ),
+    UNTRANSACTED: Code(
+        ERROR,
+        "Transactions cannot be stored: too few replicas of __transaction_state are in sync",
+        "Start the brokers that are missing, or lower min.insync.replicas of __transaction_state until then.",
+        ("kgroup cluster topics __transaction_state --internal", _DOCTOR),
     ),
     "KG201": Code(
         INFO,
@@ -396,9 +408,17 @@ CODES: dict[str, Code] = {
     "KG320": Code(
         WARN,
         "A partition falls behind: records come faster than they are taken, or another one's go first",
-        "Add members or partitions, or process faster: records arrive faster than they are read.",
+        "Add members or partitions, process faster, or raise its clients' quota: records arrive faster than "
+        "they are read.",
         ("kgroup lag GROUP --rate 30s", "kgroup lag GROUP --time"),
         "falling-behind",
+    ),
+    "KG321": Code(
+        ERROR,
+        "The log is damaged where a reader goes on: its batch fails its checksum",
+        "Make a replica with a sound copy the leader. Without one, set the offset beyond the batch.",
+        (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --shift-by 1"),
+        "damaged",
     ),
     "KG401": Code(
         INFO,

@@ -37,6 +37,7 @@ class PartitionStatus(StrEnum):
     RECREATED = "recreated"
     BEYOND_END = "beyond-end"
     PURGED = "purged"
+    DAMAGED = "damaged"
     IDLE = "idle"
     HELD_BACK = "held-back"
     MOVING = "moving"
@@ -96,6 +97,7 @@ class PartitionFacts:
 
     `committed` None: nothing is committed. `readable` is whether anything can be read from the committed
     offset (or the log's start) to the last stable offset: no control record, no aborted or compacted one.
+    `damaged` is the offset of a batch that fails its checksum, if a reader meets one before any record.
     `waited_ms` is the least age of the oldest such record, or of the oldest that came since the owner got a
     partition without a commit. `open_ms` is the age of the transaction at the last stable offset. `owner`
     None: no member reads it. `rebuilt`: the topic was created again after the commit. `settled`: nothing
@@ -110,6 +112,7 @@ class PartitionFacts:
     start: int | Unseen = 0
     stable: int | Unseen | None = None
     readable: Fact = True
+    damaged: int | Unseen | None = None
     waited_ms: int | Unseen = 0
     open_ms: int | Unseen = 0
     settled: Fact = True
@@ -216,6 +219,15 @@ def _purged(f: PartitionFacts) -> Status | Unseen | None:
     return Status(PartitionStatus.PURGED, WARN, f"{what}: deleted; whether they were read was not committed")
 
 
+def _damaged(f: PartitionFacts) -> Status | Unseen | None:
+    if f.damaged is None or f.committed == f.end:
+        return None
+    if isinstance(f.damaged, Unseen):
+        return f.damaged
+    why = f"the batch at offset {f.damaged} fails its checksum: readers that verify it stop there"
+    return Status(PartitionStatus.DAMAGED, ERROR, why)
+
+
 def _idle(f: PartitionFacts) -> Status | Unseen | None:
     if f.committed == f.end or (f.committed is None and f.start == f.end):
         return READ
@@ -278,8 +290,13 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
     if f.waited_ms >= SUSPECT_MS and f.progress is not None:
         if isinstance(f.progress, Unseen):
             return f.progress
-        if (ended := f.progress.generations) >= LOOPS:
+        made = f.progress
+        if (ended := made.generations) >= LOOPS:
             why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
+            return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
+        began = max(made.since_ms, f.now_ms - f.waited_ms)
+        if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms):
+            why = f"{f.owner.name} goes on elsewhere, and has committed nothing of this one"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
     return Status(PartitionStatus.NOT_BEGUN, INFO, why)
 
@@ -322,6 +339,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _recreated,
     _beyond_end,
     _purged,
+    _damaged,
     _idle,
     _held_back,
     _moving,

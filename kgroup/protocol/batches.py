@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypedDict, Unpack
 from google_crc32c import value as crc32c
 
 from kgroup.domain import NO_PRODUCER_ID
-from kgroup.errors import DecodeError
+from kgroup.errors import DamagedBatch, DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
 from kgroup.protocol.log_records import EncodedRecords, Promised, decode_records, encode_records
@@ -233,7 +233,7 @@ class BatchReader:
         left = len(data) - position
         if left < HEADER_BYTES:
             raise StopIteration
-        _, length, _, magic, crc = _PREFIX.unpack_from(data, position)
+        base, length, _, magic, crc = _PREFIX.unpack_from(data, position)
         if magic != _MAGIC:
             raise DecodeError(
                 f"batch at byte {self.origin + position} has magic {magic}, not 2",
@@ -246,7 +246,8 @@ class BatchReader:
             raise StopIteration
         end = position + size
         if crc32c(data[position + CRC_START : end]) != crc:
-            raise DecodeError(f"batch at byte {self.origin + position} fails its checksum (CRC-32C)")
+            where = f"batch at byte {self.origin + position}"
+            raise DamagedBatch(f"{where} fails its checksum (CRC-32C)", base)
         self.position = end
         return Batch(data, position)
 
@@ -254,7 +255,8 @@ class BatchReader:
 def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
     """Return the whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
 
-    Raise DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
+    Raise DecodeError, naming the position, at the first corrupt batch: DamagedBatch if only its checksum
+    shows that. A partial last batch is no
     error: see `BatchReader.trailing_bytes`. `origin` is where `data` lies in its file, for messages.
     """
     return BatchReader(data, start, origin)

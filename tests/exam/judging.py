@@ -36,6 +36,7 @@ CODES = {
     ("stalled", "error"): "KG310",
     ("stalled", "warn"): "KG310",
     ("falling-behind", "warn"): "KG320",
+    ("damaged", "error"): "KG321",
 }
 """The finding that names a status."""
 UNSTORED = "KG123"

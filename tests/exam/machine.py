@@ -11,6 +11,8 @@ from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.log.interface import Log
+from kgroup.log.memory import MemoryLog
+from kgroup.protocol.batches import Batch
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -55,6 +57,8 @@ DOWN = 1
 """The broker that may be down: it leads each topic's second partition."""
 PREFIX = "x"
 """Every topic and group of the exam begins so."""
+VALUE_BYTE = -2
+"""The last byte of a batch's last value, from the end of the batch: its record has no headers."""
 
 
 class Slot:
@@ -149,6 +153,18 @@ class Machine:
 
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         self.log(*place).delete_before(offset)
+
+    def damage(self, place: TopicPartition, offset: int) -> int:
+        """Change a byte of the value in the batch with this offset, as a disk may; return where it begins."""
+        log = self.log(*place)
+        assert isinstance(log, MemoryLog)
+        number, batch = next(
+            (n, batch) for n, raw in enumerate(log._batches) if (batch := Batch(raw)).last_offset >= offset
+        )
+        raw = bytearray(log._batches[number])
+        raw[VALUE_BYTE] ^= 0xFF
+        log._batches[number] = bytes(raw)
+        return batch.base_offset
 
     def leader_of(self, place: TopicPartition) -> int:
         return self.cluster.leader_of(*place)

@@ -35,7 +35,7 @@ DOUBLE = (
 """States without which a check would not be missed."""
 VIEWS = ("all", "broker", "replicas")
 """Who looks: one who sees all, one while a broker is down, one while nothing can be stored."""
-LAG = "kgroup.admin.read.lag"
+LAG, STATUSES = "kgroup.admin.read.lag", "kgroup.admin.statuses"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
     ("kgroup.admin.diagnose.checks", "_LOOKS"),
@@ -51,7 +51,8 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
     ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
-    ("kgroup.admin.diagnose.checks._OF_STORAGE", frozenset()),
+    ("kgroup.admin.diagnose.checks._FOLLOWING", {}),
+    ("kgroup.admin.diagnose.reading._made", lambda *found: import_module(STATUSES).Progress(found[3])),
 )
 """Checks in no table, what keeps a wrong time from deciding, and what is there without them."""
 ELSEWHERE = frozenset(

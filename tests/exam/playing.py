@@ -115,6 +115,8 @@ class Part:
     end: int = 0
     exists: bool = True
     rebuilt: bool = False
+    damaged_at: int | None = None
+    """Where a batch begins that fails its checksum: no reader gets beyond it."""
     commits: list[Commit] = field(default_factory=list)
 
     @property
@@ -127,6 +129,11 @@ class Part:
     @property
     def committed(self) -> int | None:
         return self.commits[-1].offset if self.commits else None
+
+    def reached(self, offset: int) -> list[Entry]:
+        """What a reader gets from this offset on until it stops at a damaged batch."""
+        until = self.end if self.damaged_at is None else self.damaged_at
+        return [e for e in self.readable(offset) if e.offset < until]
 
     def readable(self, offset: int) -> list[Entry]:
         """What a reader of committed records gets from this offset on."""
@@ -547,7 +554,7 @@ class Group:
             return
         ripe = [
             e.offset + 1
-            for e in part.readable(part.committed or part.start)
+            for e in part.reached(part.committed or part.start)
             if e.ms <= self.machine.now_ms - self._delay_of(place)
         ]
         if not ripe:
@@ -597,7 +604,8 @@ class Group:
     def _plan(self) -> None:
         state = self.state
         for place in self.parts:
-            self._at(self.ago.base, lambda place=place: self.produce(place, BASE))  # type: ignore[misc]
+            if place != self.subject or not self.fresh:
+                self._at(self.ago.base, lambda place=place: self.produce(place, BASE))  # type: ignore[misc]
         if state.others == "busy":
             for place in self.parts:
                 if place != self.subject:
@@ -622,6 +630,12 @@ class Group:
         """How long ago records began to come: while all was well, too."""
         return max(self.ago.fed, self.since_ms + 60_000)
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the subject has its first records when something goes wrong: its owner commits none."""
+        state = self.state
+        return state.commits == "none" and state.log == "growing" and state.owner == "live"
+
     def _feed(self, place: Place, begin_ms: int, end_ms: int, count: int = 1) -> None:
         for ago in range(begin_ms, end_ms, -self.period_ms):
             self._at(ago - self.period_ms + self.phase_ms, lambda: self.produce(place, count))
@@ -631,8 +645,8 @@ class Group:
         subject, since = self.subject, self.since_ms
         many = 10 if self.state.owner in ("slow", "overloaded") else 1
         match self.state.log:
-            case "growing" | "trimmed" | "emptied" | "grown":
-                self._feed(subject, self.fed_ms, 0, many)
+            case "growing" | "trimmed" | "emptied" | "grown" | "damaged":
+                self._feed(subject, self.since_ms if self.fresh else self.fed_ms, 0, many)
             case "bursts":
                 self._at(since + 1_000, lambda: self.produce(subject, 50))
             case "compacted":
@@ -653,6 +667,14 @@ class Group:
             self._at(0, lambda: self._purge(None))
         elif self.state.log == "grown":
             self._at(since, self._grow)
+        elif self.state.log == "damaged":
+            self._at(since, self._damage)
+
+    def _damage(self) -> None:
+        """Write a record, and damage its batch before anybody reads it."""
+        self.produce(self.subject)
+        part = self.parts[self.subject]
+        part.damaged_at = self.machine.damage(self.subject, part.end - 1)
 
     def _purge(self, more: int | None) -> None:
         """Retention deletes beyond what is committed, or everything."""
@@ -790,8 +812,8 @@ class Group:
 
         def reads() -> None:
             for place, part in self.parts.items():
-                if part.exists and part.readable(part.committed or 0):
-                    self.commit(place, part.readable(0)[-1].offset + 1, None)
+                if part.exists and part.reached(part.committed or 0):
+                    self.commit(place, part.reached(0)[-1].offset + 1, None)
 
         for ago in range(self.ago.base - 5_000, until_ms, -5_000):
             if ago < self.ago.fed or ago > self.ago.base - 20_000:

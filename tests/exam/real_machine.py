@@ -33,6 +33,7 @@ from confluent_kafka.admin import (
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.protocol.batches import batches_in
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -48,7 +49,7 @@ from tests.interop.jvm import java
 from tests.interop.kafka import AUTHORIZED, SHARED, RealKafka
 
 from .asking import SKEW_MS, Ask, Ran, ran
-from .machine import NOW_MS, PREFIX, SETTINGS
+from .machine import NOW_MS, PREFIX, SETTINGS, VALUE_BYTE
 
 R = TypeVar("R", bound=Message)
 USERS = ("history", "read", "topics", "groups", "settings")
@@ -209,6 +210,22 @@ class RealMachine:
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         self.producer.flush(30)
         self.done(self.admin.delete_records([Offset(*place, offset)]))
+
+    def damage(self, place: TopicPartition, offset: int) -> int:
+        """Change a byte of the value in the batch with this offset on disk; return where it begins."""
+        self.producer.flush(30)
+        for path in self.kafka.segments(place.topic):
+            if not path.parent.name.endswith(f"-{place.partition}"):
+                continue
+            for batch in batches_in(path.read_bytes()):
+                if batch.last_offset >= offset:
+                    with path.open("r+b") as log:
+                        log.seek(batch.position + batch.size + VALUE_BYTE)
+                        (byte,) = log.read(1)
+                        log.seek(-1, 1)
+                        log.write(bytes([byte ^ 0xFF]))
+                    return batch.base_offset
+        raise AssertionError(f"{place} has no offset {offset}")
 
     def leader_of(self, place: TopicPartition) -> int:
         return 1

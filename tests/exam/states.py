@@ -25,6 +25,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "grown",
         "deleted",
         "recreated",
+        "damaged",
     ),
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200"),

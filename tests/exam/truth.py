@@ -148,6 +148,8 @@ def _status(group: Group, part: Part) -> list[Said]:
             return [("purged", "error")]
         # Who had read a classic group's partition is not shown while it moves; a consumer group's may stay.
         return [("purged", "warn"), *([("purged", "error")] if owner is None and not group.classic else [])]
+    if part.damaged_at is not None and waiting and not part.reached(first):
+        return [("damaged", "error")]
     if first == part.end or (not waiting and part.stable == part.end):
         return [("idle", "ok")]
     if not waiting:
@@ -216,7 +218,29 @@ def _not_begun(group: Group, part: Part, since: int, slack_ms: int) -> list[Said
         return [("not-begun", "info")]
     loops = sum(ms >= came[0] for ms in ended) >= LOOPS
     bound = SUSPECT_MS if loops else POLL_MS
-    return [("not-begun", w) for w in _around(group.look_ms - came[0], bound, "info", "error")]
+    found = _around(group.look_ms - came[0], bound, "info", "error")
+    if not loops:
+        found = [weight for told in found for weight in (_passed_over(group, part, came[0], since) or [told])]
+    return [("not-begun", weight) for weight in dict.fromkeys(found)]
+
+
+def _passed_over(group: Group, part: Part, came_ms: int, since: int) -> list[str]:
+    """The weights that a partition without a commit may have because its owner commits others."""
+    owner, began, near = group.owner(part.place), max(came_ms, since), group.look_ms - came_ms
+    rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
+    own = [p for p in rest if group.owner(p.place) is owner]
+    delays = [p.commits[-1].ms - p.commits[-1].written_ms for p in rest]
+    if not own or near < SUSPECT_MS - NEAR:
+        return []
+    for p in own:
+        waiting = p.readable(p.committed or 0)
+        if waiting and waiting[0].ms <= came_ms + NEAR and p.commits[-1].ms > began - NEAR:
+            return ["info", "error"]
+    newest = max(p.commits[-1].ms for p in own) - began
+    bounds = [max(PROMPT_MS, TIMES * usual) for usual in (min(delays), max(delays))]
+    if newest > max(bounds) + NEAR and near > SUSPECT_MS + NEAR:
+        return ["error"]
+    return ["info", "error"] if newest > min(bounds) - NEAR else []
 
 
 def _of_reader(group: Group, part: Part) -> list[Said]:

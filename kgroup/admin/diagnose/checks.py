@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kgroup.admin.codes import CODES, ERROR, UNSTORED, WARN
+from kgroup.admin.codes import CODES, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
@@ -19,7 +19,17 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, CONVERGING, SHARE, STREAMS, Finding, Severity
+from kgroup.admin.models import (
+    CLASSIC,
+    COMPLETING,
+    CONSUMER,
+    CONVERGING,
+    SHARE,
+    STREAMS,
+    Finding,
+    Node,
+    Severity,
+)
 from kgroup.admin.read.findings import beyond_end, scope_text, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -67,20 +77,37 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 }
 
 
-_OF_STORAGE = frozenset({"KG101", "KG102", "KG111", "KG112", "KG306", "KG310", "KG320"})
+_FOLLOWING: Mapping[str, frozenset[str]] = {
+    UNSTORED: frozenset({"KG101", "KG102", "KG111", "KG112", "KG306", "KG310", "KG320"}),
+    UNTRANSACTED: frozenset({"KG111", "KG119", "KG306", "KG310", "KG320"}),
+}
 """Findings that come of a coordinator that can store nothing: then they say nothing of the members."""
 
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
-    unstored = any(finding.code == UNSTORED for finding in facts.group.findings)
-    for each in _diagnoses(facts):
-        if unstored and each.code in _OF_STORAGE:
-            yield replace(
-                each, hint=f"see {UNSTORED} first: while nothing is stored, what members do does not show"
-            )
+    found = list(_diagnoses(facts))
+    causes = {each.code for each in found if each.severity == ERROR} & _FOLLOWING.keys()
+    for each in found:
+        cause = next((code for code in sorted(causes) if each.code in _FOLLOWING[code]), None)
+        if cause is not None:
+            hint = f"see {cause} first: while nothing is stored, what members do does not show"
+            yield replace(each, hint=hint)
+        elif facts.one_leader is not None and (each.code, each.severity) in _STANDING_STILL:
+            yield _of_one_leader(each, facts.one_leader)
         else:
             yield each
+
+
+_STANDING_STILL = (("KG306", ERROR), ("KG310", ERROR), ("KG310", WARN))
+
+
+def _of_one_leader(found: Diagnosis, leader: Node) -> Diagnosis:
+    """Return a finding of partitions that stand still with what they have in common."""
+    broker = f"broker {leader.id} at {leader.host}:{leader.port}"
+    alike = f"{broker} leads all of them, and no partition that it leads is read; others are"
+    hint = f"see whether the clients reach {broker}; else {found.hint}"
+    return replace(found, hint=hint, evidence=(*found.evidence, alike))
 
 
 def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
@@ -90,6 +117,9 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
+    if facts.untransacted is not None:
+        what, hint, every = facts.untransacted
+        yield Diagnosis(UNTRANSACTED, ERROR if every else WARN, what, hint)
     for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
     for code, look in _LOOKS.items():
@@ -100,9 +130,12 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _described(facts: Facts) -> Iterator[Finding]:
-    """Yield the description's findings without the partitions that KG319 reports."""
+    """Yield the description's findings without the partitions that KG319, or an error, reports."""
     recreated = {partition for partition, _ in facts.by_status.get(PartitionStatus.RECREATED, ())}
+    begun = {status.weight for _, _, status in facts.with_status(PartitionStatus.NOT_BEGUN)}
     for finding in facts.group.findings:
+        if finding.code == "KG306" and begun == {ERROR}:
+            continue
         if finding.code != "KG301" or not recreated:
             yield finding
             continue
@@ -126,6 +159,10 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
                 yield _deadline(facts, member, started.timestamp_ms)
     elif code == "KG118":
         yield from known_deliveries(facts)
+    elif code == "KG119":
+        left = _last(facts.history, Kind.MEMBER_LEFT_OR_EXPIRED)
+        if left is not None:
+            yield f"the last member was gone at {utc(left.timestamp_ms)}: {left.detail}"
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:
@@ -335,6 +372,7 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
                     weight,
                     message.format(some=some(partition for partition, _ in affected), logs=logs),
                     hint.format(
+                        capacity=_capacity(facts),
                         doctor=command("doctor", facts.group.group_id),
                         reset=command("reset-offsets", facts.group.group_id, options=scope),
                     ),
@@ -356,6 +394,15 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis("KG310", weight, message, hint, tuple(shown))
 
 
+def _capacity(facts: Facts) -> str:
+    """Return what helps a group that falls behind: more members only if they get partitions."""
+    spare = next((finding for finding in facts.group.findings if finding.code == SPARE), None)
+    if spare is not None:
+        other = "more partitions" if spare.hint is None else "another assignor"
+        return f"{other} or faster processing: it has members without partitions, see {SPARE}"
+    return "more members, more partitions or faster processing, or a higher quota of its clients"
+
+
 _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     PartitionStatus.PURGED: (
         "KG308",
@@ -367,10 +414,18 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
         "{some}: the topic was created again after the commit",
         "readers go on there in the new topic: once the group is empty, read it from its start: {reset}",
     ),
+    PartitionStatus.DAMAGED: (
+        "KG321",
+        "{some}: the log is damaged where its reader goes on",
+        (
+            "make a replica with a sound copy the leader, as kafka-dump-log.sh on each broker shows; without "
+            "one, set the offset beyond the batch, and lose its records"
+        ),
+    ),
     PartitionStatus.NOT_BEGUN: (
         "KG306",
         "{some}: records came since its owner got it, and nothing is committed",
-        "look at that member's log: it has no first offset (auto.offset.reset=none), or does not commit",
+        "look at that member's log: it does not get there, has no first offset, or does not commit",
     ),
     PartitionStatus.UNSUBSCRIBED: (
         "KG305",
@@ -380,7 +435,7 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     PartitionStatus.FALLING_BEHIND: (
         "KG320",
         "{some}: records wait longer and longer",
-        "more members, more partitions or faster processing; {doctor} once more shows whether it gets on",
+        "{capacity}; {doctor} once more shows whether it gets on",
     ),
 }
 """Of statuses that the description reports no finding of: code, message and hint."""

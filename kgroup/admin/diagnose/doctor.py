@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from kgroup.admin.codes import ERROR, INFO, WARN
+from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
@@ -107,6 +108,7 @@ def examine_all(
             gather(cluster, facts, past.add_to)
             judge_pace(cluster, judge(cluster, facts), past)
             look_at_the_unread(cluster, facts)
+            look_at_the_brokers(cluster, facts)
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)
             look_at_delivery_limits(cluster, facts)

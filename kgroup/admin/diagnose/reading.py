@@ -41,7 +41,7 @@ from kgroup.admin.statuses import (
 )
 from kgroup.domain import TopicPartition, count_of, grouped
 from kgroup.durations import utc
-from kgroup.errors import KgroupError
+from kgroup.errors import DamagedBatch, KgroupError
 from kgroup.history.fold.events import Event, Kind
 
 if TYPE_CHECKING:
@@ -154,6 +154,14 @@ def _is_future(status: Status | None) -> bool:
 def _oldest(row: OffsetRow) -> int | None:
     """Return the offset of the oldest record that waits, or that holds back what can be read."""
     return row.last_stable_offset if _held_back(row) else row.committed_offset
+
+
+def _untimed(partition: TopicPartition, row: OffsetRow, found: Age | None) -> Status:
+    """Return the status of a partition whose oldest unread record has no time that is known."""
+    if not isinstance(found, DamagedBatch):
+        return unknown(untimed(partition, found))
+    stands, end = row.committed_offset or 0, row.log_end_offset or 0
+    return status_of(PartitionFacts(end, committed=stands, damaged=found.met_from(stands, end)))
 
 
 def _held_back(row: OffsetRow) -> bool:
@@ -285,9 +293,9 @@ class Course:
             return row.status
         waits = self.times.get((partition, oldest)) if oldest is not None else None
         if not isinstance(waits, int):
-            return unknown(untimed(partition, waits))
+            return _untimed(partition, row, waits)
         clock = self._clock
-        made = self._progress(partition, row, waits)
+        made = self.progress(partition, row, waits)
         found = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
         for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
@@ -318,7 +326,7 @@ class Course:
         assert row.status is not None
         waits = self.times[partition, row.committed_offset or 0]
         if not isinstance(waits, int):
-            return unknown(untimed(partition, waits))
+            return _untimed(partition, row, waits)
         if (ended := sum(ms >= waits for ms in self._ends[partition])) < LOOPS:
             return row.status
         why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
@@ -342,7 +350,7 @@ class Course:
             return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
         return self._got_ms.get(member_id, {}).get(partition, -1)
 
-    def _progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
+    def progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
 
         Its reader does not notice that: it reads on where it was. Unseen where its owner committed another
@@ -576,14 +584,19 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     for partition in known:
         came, row = listed[partition], begun[partition]
         waited: int | Unseen = 0
+        came_ms = -1
         if isinstance(came, KgroupError):
             waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
         elif came.offset >= 0:
-            waited = facts.age_ms(came.timestamp_ms + late.get(partition.topic, 0))
-        came_ms = came.timestamp_ms if not isinstance(came, KgroupError) else 0
-        made = Progress(known[partition], generations=sum(ms >= came_ms for ms in ends[partition]))
+            came_ms = came.timestamp_ms + late.get(partition.topic, 0)
+            waited = facts.age_ms(came_ms)
         seen = PartitionFacts(
-            row.log_end_offset or 0, waited_ms=waited, owner=course.owner(row), start=-1, progress=made
+            row.log_end_offset or 0,
+            waited_ms=waited,
+            owner=course.owner(row),
+            start=-1,
+            progress=_made(course, partition, row, known[partition], came_ms),
+            now_ms=came_ms + waited if isinstance(waited, int) else 0,
         )
         found[partition] = status_of(seen)
         if partition.topic in course.unsampled and found[partition].weight != ERROR:
@@ -592,6 +605,18 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         if partition.topic in course.untrusted and found[partition].weight == ERROR:
             found[partition] = unknown(course.untrusted[partition.topic])
     return found
+
+
+def _made(
+    course: Course, partition: TopicPartition, row: OffsetRow, since_ms: int, came_ms: int
+) -> Progress | Unseen:
+    """Return what the log says of the reading of a partition without a commit, since a record came."""
+    ended = sum(ms >= came_ms for ms in course.ends(partition, row.instance_id, course.facts.since_ms))
+    made = course.progress(partition, row, came_ms)
+    if isinstance(made, Unseen) and ended < LOOPS:
+        return made
+    known = made if isinstance(made, Progress) else Progress(since_ms)
+    return replace(known, since_ms=since_ms, generations=ended)
 
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:

@@ -29,6 +29,7 @@ from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5
+RANGE = "range"
 SPANS = 12
 """Ranges of partitions that a finding names."""
 PartitionCounts = Mapping[str, int | None]
@@ -189,14 +190,26 @@ def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         for m in group.known_members
         if m.assignment == () and not m.target_assignment and m.name not in meant
     ]
-    if group.type != SHARE and group.state == STABLE and idle:
-        yield (
-            (
-                f"{len(idle)} of {count_of(len(group.known_members), 'member')} have no partitions: "
-                f"{_names(idle)}"
-            ),
-            None,
-        )
+    if group.type == SHARE or group.state != STABLE or not idle:
+        return
+    who = f"{len(idle)} of {count_of(len(group.known_members), 'member')} have no partitions: {_names(idle)}"
+    read = {topic for member in idle for topic in member.subscribed_topics or ()}
+    owned = {
+        member.name: sum(p.topic in read for p in partitions_of(member.assignment))
+        for member in group.known_members
+    }
+    most = max(owned, key=lambda name: owned[name])
+    if group.assignor != RANGE or owned[most] < 2:
+        yield who, None
+        return
+    other = "cooperative-sticky" if group.type == CLASSIC else "uniform"
+    yield (
+        f"{who}, and {most} has {owned[most]}",
+        (
+            f"{RANGE} assigns each topic by itself, from the first member on; {other} shares all partitions, "
+            "and breaks joins of topics by partition"
+        ),
+    )
 
 
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

@@ -98,12 +98,14 @@ class GroupFacts:
             start = Unseen("log start", "NOT_READ", f"{partition}: where its log begins is not known")
         stable: int | Unseen | None = log_end
         readable: bool | Unseen = True
+        damaged: int | None = None
         waited: int | Unseen = 0
         opened: int | Unseen = 0
         if view is not None and begins is not None and log_end is not None:
             start = start if view.start is None else view.start
             stable = min(view.stable, log_end) if isinstance(view.stable, int) else view.stable
             readable, waited = view.readable(begins), view.waited(begins)
+            damaged = view.damaged(begins)
             opened = view.held_back_ms(stable) if isinstance(stable, int) else waited
         return PartitionFacts(
             log_end if log_end is not None else _end_of(partition, failure),
@@ -112,6 +114,7 @@ class GroupFacts:
             start=start,
             stable=stable,
             readable=readable,
+            damaged=damaged,
             waited_ms=waited,
             open_ms=opened,
             settled=self._settled(partition, owner),

@@ -1,6 +1,6 @@
-"""Replicas of `__consumer_offsets` in sync: where they are too few, a coordinator stores nothing.
+"""Replicas of the coordinators' topics in sync: where they are too few, a coordinator stores nothing.
 
-Then it refuses commits and joins, which leaves no record: members look dead, and rebalances stuck.
+Refused commits and joins leave no record: members look dead, and rebalances stuck.
 """
 
 from collections.abc import Iterator
@@ -10,17 +10,22 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError, TopicDescription
 from kgroup.admin.refusals import item_error
 from kgroup.admin.settings import number_of, topic_settings
-from kgroup.domain import OFFSETS_TOPIC, count_of
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, count_of
 from kgroup.errors import KgroupError
 
 MIN_IN_SYNC = "min.insync.replicas"
+_REFUSED = {
+    OFFSETS_TOPIC: "no commit is accepted, no rebalance completes",
+    TRANSACTION_TOPIC: "no transaction begins or ends",
+}
 
 
 class InSync:
-    """What the metadata of `__consumer_offsets` shows; the minimum is requested only where a replica lags."""
+    """What the metadata of such a topic shows; the minimum is requested only where a replica lags."""
 
     def __init__(self, cluster: ClusterView, topic: TopicDescription) -> None:
         self._cluster = cluster
+        self._topic = topic.name
         self._lagging = {
             each.partition: (len(each.replicas), lagging)
             for each in topic.partitions
@@ -36,10 +41,8 @@ class InSync:
         if in_sync < self._minimum:
             brokers = ", ".join(map(str, lagging))
             one = len(lagging) == 1
-            have = f"{OFFSETS_TOPIC}-{partition} has {in_sync} of {count_of(replicas, 'replica')} in sync"
-            what = (
-                f"{have}, and {MIN_IN_SYNC} is {self._minimum}: no commit is accepted, no rebalance completes"
-            )
+            have = f"{self._topic}-{partition} has {in_sync} of {count_of(replicas, 'replica')} in sync"
+            what = f"{have}, and {MIN_IN_SYNC} is {self._minimum}: {_REFUSED[self._topic]}"
             missing = (
                 f"broker {brokers}, or wait until it has"
                 if one
@@ -55,11 +58,11 @@ class InSync:
     @cached_property
     def _minimum(self) -> int | ItemError:
         try:
-            found = topic_settings(self._cluster, [OFFSETS_TOPIC], MIN_IN_SYNC).get(OFFSETS_TOPIC)
+            found = topic_settings(self._cluster, [self._topic], MIN_IN_SYNC).get(self._topic)
         except KgroupError as error:
             found = error
         if isinstance(found, KgroupError):
             return item_error(MIN_IN_SYNC, found)
         number = number_of(found)
-        unsaid = ItemError(MIN_IN_SYNC, "NOT_TOLD", f"the broker does not report that of {OFFSETS_TOPIC}")
+        unsaid = ItemError(MIN_IN_SYNC, "NOT_TOLD", f"the broker does not report that of {self._topic}")
         return unsaid if number is None else number

@@ -28,7 +28,7 @@ from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import TopicPartition
-from kgroup.errors import ErrorCode, KgroupError
+from kgroup.errors import DamagedBatch, ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class LogView:
     """What was seen of one log: its start, its last stable offset, and where records are left.
 
     A record can be read at or after each offset up to `readable_at`; none from `nothing_from` to
-    `nothing_to`. `unread` is why neither is known. `recent_from` is the first offset written within the last
+    `nothing_to`. `unread` is why neither is known. Beyond `readable_at`, the next is the batch at
+    `damaged_at`, which fails its checksum. `recent_from` is the first offset written within the last
     PROMPT_MS, -1 where none was; `recent_at_most` the same by the newest of the brokers' records, where this
     machine's clock may be ahead of theirs. `opened` is the age of the transaction at the last stable offset
     as its coordinator tells it: 0, or PROMPT_MS. `asked_at` is the farthest offset that was asked for.
@@ -84,11 +85,19 @@ class LogView:
     nothing_from: int = -1
     nothing_to: int = -1
     unread: Unseen | None = None
+    damaged_at: int = -1
     recent_from: int | Unseen | None = None
     recent_at_most: int | Unseen | None = None
     clock_is_behind: bool = False
     opened: int | Unseen | None = None
     asked_at: int = -1
+
+    def take_bounds(self, data: PartitionData) -> None:
+        """Take the bounds that an answer has: those of old brokers have none."""
+        if data.last_stable_offset >= 0:
+            self.stable = data.last_stable_offset
+        if data.log_start_offset >= 0:
+            self.start = data.log_start_offset
 
     def waited(self, offset: int) -> int | Unseen:
         """Return the least age of the record at this offset, as far as it matters: 0, or PROMPT_MS."""
@@ -122,9 +131,13 @@ class LogView:
         self.clock_is_behind = self.clock_is_behind or start_ms > clock.most_ms + BEHIND_MS
         self.opened = self._surely({0 if now_ms - start_ms < PROMPT_MS else PROMPT_MS for now_ms in moments})
 
+    def damaged(self, offset: int) -> int | None:
+        """Return the offset of the damaged batch that a reader from there on meets before any record."""
+        return self.damaged_at if self.readable_at < offset <= self.damaged_at else None
+
     def readable(self, offset: int) -> bool | Unseen:
-        """Return whether a record can be read from this offset to the last stable offset."""
-        if offset <= self.readable_at:
+        """Return whether a record can be read from this offset to the last stable offset, damaged or not."""
+        if offset <= max(self.readable_at, self.damaged_at):
             return True
         if isinstance(self.stable, int) and (
             offset >= self.stable or 0 <= self.nothing_from <= offset and self.stable <= self.nothing_to
@@ -149,7 +162,7 @@ class Logs:
         pending = {}
         for partition, wanted in offsets.items():
             view = self.views.setdefault(partition, LogView())
-            view.stable, view.unread, view.nothing_from = None, None, -1
+            view.stable, view.unread, view.nothing_from, view.damaged_at = None, None, -1, -1
             view.asked_at = max(wanted)
             # What had a record behind it still has.
             if view.asked_at > view.readable_at:
@@ -249,27 +262,41 @@ class Logs:
                 outside.append(partition)
                 continue
             try:
-                answer = _records_of(partition, answer)
-                found, after = first_readable(answer, offset)
+                data = _records_of(partition, answer)
+                view.take_bounds(data)
+                found, after = first_readable(data, offset)
             except KgroupError as error:
-                view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
+                yield from self._unread(partition, answer, error, offset, wanted[partition])
                 continue
-            if answer.last_stable_offset >= 0:
-                view.stable = answer.last_stable_offset
-            if answer.log_start_offset >= 0:
-                view.start = answer.log_start_offset
             if found is not None:
                 view.readable_at = max(view.readable_at, found)
-            elif after < answer.last_stable_offset:
+            elif after < data.last_stable_offset:
                 yield partition, after
             else:
                 before = [at for at in wanted[partition] if not 0 <= view.nothing_from <= at]
                 view.nothing_from = max(at for at in before if at <= offset)
-                view.nothing_to = answer.last_stable_offset
+                view.nothing_to = data.last_stable_offset
                 # A group that is further behind may have records left.
                 if earlier := [at for at in before if at < view.nothing_from]:
                     yield partition, max(earlier)
         yield from self._from_the_start(outside, asked)
+
+    def _unread(
+        self,
+        partition: TopicPartition,
+        answer: PartitionData | KgroupError,
+        error: KgroupError,
+        offset: int,
+        wanted: Collection[int],
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        """Note why nothing was read; yield an earlier offset, as records may precede a damaged batch."""
+        view = self.views[partition]
+        if isinstance(answer, KgroupError) or not isinstance(error, DamagedBatch):
+            view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
+            return
+        view.damaged_at = max(view.damaged_at, error.met_from(offset, answer.high_watermark))
+        if earlier := [at for at in wanted if at < offset]:
+            yield partition, max(earlier)
 
     def _from_the_start(
         self, places: Collection[TopicPartition], asked: Positions

@@ -28,7 +28,7 @@ STATE_STYLES: Mapping[str, str] = {
 STATUS_STYLES: Mapping[str, str] = {
     **dict.fromkeys(PartitionStatus, "yellow"),
     **dict.fromkeys(("idle", "reading"), "green"),
-    **dict.fromkeys(("gone", "recreated", "beyond-end", "unleadered", "purged", "stalled"), "red"),
+    **dict.fromkeys(("gone", "recreated", "beyond-end", "unleadered", "purged", "damaged", "stalled"), "red"),
 }
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 # Kafka writes it URL-safe, librdkafka does not.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.protocol import group_records as gr
+from kgroup.protocol.batches import end_marker_record
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import fetch as f
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -63,15 +64,30 @@ def commits(at_s: int, offsets: Mapping[int, int]) -> tuple[int, list[Record]]:
     ]
 
 
+def in_transactions(*lots: tuple[int, list[Record]]) -> list[tuple[int, list[Record]]]:
+    """The same commits, each lot in a transaction that is committed in the same second."""
+    marker = end_marker_record(True)
+    end: Record = (marker.key or b"", marker.value)
+    return [each for second, records in lots for each in ((second, Transacted(records)), (second, [end]))]
+
+
+class Transacted(list[Record]):
+    """Records of a transaction; its end marker is the next lot."""
+
+
 def remembering(
     group: dg.DescribedGroup, committed: Mapping[str, int], *lots: tuple[int, Iterable[Record]]
 ) -> FakeCluster:
     """A cluster with this group, whose log has these records, each lot in a batch at a second."""
     data, at = b"", 0
+    before: object = None
     for second, records in lots:
         lot = list(records)
-        data += batch(at, lot, 1000 * second)
+        inside, ends = isinstance(records, Transacted), isinstance(before, Transacted)
+        head = {"producer_id": 7, "producer_epoch": 0, "transactional": True} if inside or ends else {}
+        data += batch(at, lot, 1000 * second, **head, control=ends)
         at += len(lot)
+        before = records
 
     fake = cluster(committed, group)
     data_logs = fake.handlers[f.FetchRequest]

@@ -163,6 +163,7 @@ class Groups:
         self.stable: dict[str, int] = {}
         self.times: dict[str, Sequence[int]] = {}
         self.unreadable: set[str] = set()
+        self.damaged: dict[str, int] = {}
         self.last_record: dict[str, int] = {}
         self.fake = fake
         fake.on(f.FetchRequest, self._records)
@@ -332,7 +333,10 @@ class Groups:
             return f.PartitionData(partition_index=number, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         last = 0 if name in self.unreadable else self.last_record.get(name, end)
         data = b"".join(
-            encode_batch([LogRecord(None, b"v", timestamp_ms=1000 * self._second(name, at))], base_offset=at)
+            encode_batch([LogRecord(None, b"v", timestamp_ms=1000 * self._second(name, at))], base_offset=at)[
+                : -1 if at == self.damaged.get(name) else None
+            ]
+            + (b"!" if at == self.damaged.get(name) else b"")
             for at in range(offset, min(stable, offset + 3, last))
         )
         if last <= offset < stable:

@@ -73,7 +73,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG105",
             classic_group("g", classic_member("m1", "orders:0,1,2,3"), classic_member("m2")),
-            "1 of 2 members have no partitions: m2",
+            "1 of 2 members have no partitions: m2, and m1 has 4",
         ),
         (
             "KG106",

@@ -28,11 +28,11 @@ Answer = DescribeConfigsResult | None
 """What the broker says of the topic's settings; None: it must not be asked."""
 
 
-def answer(minimum: str | None, error: int = 0) -> DescribeConfigsResult:
+def answer(minimum: str | None, error: int = 0, topic: str = OFFSETS_TOPIC) -> DescribeConfigsResult:
     told = DescribeConfigsResourceResult(name="min.insync.replicas", value=minimum)
     return DescribeConfigsResult(
         resource_type=2,
-        resource_name=OFFSETS_TOPIC,
+        resource_name=topic,
         error_code=error,
         configs=() if minimum is None else (told,),
     )
@@ -61,7 +61,7 @@ def seen(in_sync: tuple[int, ...], said: Answer) -> Checkup:
     return examine(fake.cluster(), "g", now_ms=205_000)
 
 
-def lagging(fake: FakeCluster, in_sync: tuple[int, ...]) -> None:
+def lagging(fake: FakeCluster, in_sync: tuple[int, ...], of: str = OFFSETS_TOPIC) -> None:
     usual = fake.handlers[MetadataRequest]
 
     def metadata(node: int, request: MetadataRequest) -> Message:
@@ -71,7 +71,8 @@ def lagging(fake: FakeCluster, in_sync: tuple[int, ...]) -> None:
             replace(
                 topic,
                 partitions=tuple(
-                    replace(p, replica_nodes=REPLICAS, isr_nodes=in_sync) for p in topic.partitions
+                    replace(p, replica_nodes=REPLICAS, isr_nodes=in_sync if topic.name == of else REPLICAS)
+                    for p in topic.partitions
                 ),
             )
             for topic in told.topics

@@ -63,3 +63,13 @@ def test_a_log_that_may_not_be_read_is_unknown_and_its_bounds_are_not() -> None:
     unseen = view.readable(6)
     assert isinstance(unseen, Unseen) and (unseen.look, unseen.code) == (LOOK, "TOPIC_AUTHORIZATION_FAILED")
     assert (view.start, view.stable) == (0, 10)
+
+
+def test_a_damaged_batch_stops_only_who_reaches_it() -> None:
+    """The farthest group is asked about first; one further behind has records before the damage."""
+    found, groups, _ = logs(10, records=10)
+    groups.damaged["orders:0"] = 6
+    found.look({PLACE: {3, 6}}, found.cluster.topics(["orders"]))
+    view = found.views[PLACE]
+    assert [view.damaged(at) for at in (3, 6, 7)] == [None, 6, None]
+    assert [view.readable(at) for at in (3, 6)] == [True, True]
