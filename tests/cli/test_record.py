@@ -28,7 +28,6 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import measure
 from kgroup.admin.read.listing import list_groups
-from kgroup.admin.recording.gaps import Gap, gaps_in
 from kgroup.admin.recording.lines import (
     Began,
     Ended,
@@ -53,6 +52,7 @@ from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.checkups import document_of
 from kgroup.cli.views.lagging import documents
 from kgroup.domain import ZERO_UUID, OffsetAndMetadata, TopicPartition
+from kgroup.history.sources.capture import Gone
 from kgroup.history.sources.folders import LocalFolder
 from kgroup.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -415,8 +415,7 @@ def test_a_gap_is_in_the_coverage(service: Service, kgroup: Kgroup) -> None:
     service.step()
     (name,) = [log.parent for log in service.folder.glob("*/*.log")]
     part = next(part for part in service.recorder._log.parts.values() if part.folder == name)
-    part.gaps.append((5, 9))
-    service.recorder.poll()
+    part.noticed(name.name, Gone(5, 9, 5))
     for command in ("replay-log", "blame"):
         ran = kgroup(command, "web", "--files", str(service.folder))
         text = " ".join(ran.out.split())
@@ -738,10 +737,8 @@ def test_of_a_moment_one_recording_is_asked(command: str, kgroup: Kgroup, tmp_pa
 def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gap, and a segment that was too old, were forgotten where the line about them could not be stored."""
+    """A segment that was too old was forgotten where the line about it could not be stored."""
     service.step()
-    gap = Gap(service.now_ms, "__consumer_offsets", 0, 3, 5, "the broker no longer had them")
-    service.recorder._log._gaps.append(gap)
     old = [service.folder / "__consumer_offsets-9" / f"{first:020d}.log" for first in (0, 40)]
     old[0].parent.mkdir()
     for path in old:
@@ -758,9 +755,8 @@ def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
         service.recorder.tidy()
     assert not old[0].exists() and service.recorder.state.disk is not None
     service.step()
-    assert gaps_in(service.place) == (gap,)
     assert [line.file for line in service.lines(Removed)] == ["__consumer_offsets-9/00000000000000000000.log"]
-    assert service.recorder.state.gaps == 1 and service.recorder.state.disk is None
+    assert service.recorder.state.disk is None
 
 
 def test_what_was_removed_before_a_removal_failed_is_named(

@@ -33,6 +33,7 @@ from kgroup.cli.commands import record
 from kgroup.cli.env.invocation import Env, OutputOptions
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.domain import ZERO_UUID
+from kgroup.history.sources.capture import Gone
 from kgroup.history.sources.folders import RemoteFolder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.history.sources.logs import segment_logs
@@ -304,7 +305,7 @@ def test_what_waits_for_an_upload_is_there_at_the_end_and_a_gap_before_it_is_nam
         service.begin(Limits(upload_s=3600.0))
         service.recorder._log.poll()  # the first one of a run uploads
         part = next(part for part in service.recorder._log.parts.values() if part.next_offset > 0)
-        part.gaps.append((5, 9))
+        part.noticed(part.folder.name, Gone(5, 9, 5))
         service.recorder.poll()
     service.client.commit("batch", "orders", {1: 0})
     service.step()

@@ -63,8 +63,8 @@ class Source:
     """Logs of `__share_group_state` among files; those of a cluster are opened on demand."""
     state_failure: KgroupError | None = None
     """Why that topic of a cluster could not be opened."""
-    gaps: Mapping[tuple[str, int], Sequence[str]] = field(default_factory=dict)
-    """What the recorder of the files knows to be missing, by topic and partition."""
+    gaps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the recorder of the files knows to be missing, by the name of the log."""
 
     def replay(
         self,
@@ -116,7 +116,7 @@ class Source:
         return story
 
     def _with_gaps(self, covered: Coverage) -> Coverage:
-        gaps = self.gaps.get((covered.topic, covered.partition), ())
+        gaps = self.gaps.get(f"{covered.topic}-{covered.partition}", ())
         return replace(covered, gaps=tuple(gaps)) if gaps else covered
 
     def state_logs(self) -> list[OffsetsLog]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kgroup.errors import StorageError
@@ -13,20 +12,11 @@ from kgroup.history.typed_json import Codec, Foreign
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Offsets that are not recorded, when that was noticed, and why; `last` is -1 where it is unknown."""
+    """Which offsets of a log are not recorded and why, in words, and when that was first noticed."""
 
     at_ms: int
-    topic: str
-    partition: int
-    first: int
-    last: int
-    why: str
-
-    @property
-    def text(self) -> str:
-        """The gap in words."""
-        span = f"offsets {self.first} to {self.last}" if self.last >= 0 else f"offsets from {self.first} on"
-        return f"{span} are not recorded: {self.why}"
+    log: str
+    text: str
 
 
 _CODEC: Codec[tuple[Gap, ...]] = Codec(tuple[Gap, ...])
@@ -42,6 +32,13 @@ def gaps_in(folder: Folder) -> tuple[Gap, ...]:
         raise StorageError(f"{folder}/{GAPS} cannot be read: {error}", hint) from None
 
 
-def add_gaps(folder: Folder, gaps: Sequence[Gap]) -> None:
-    """Store more gaps, durable on return; StorageError if that fails."""
-    folder.write(GAPS, _CODEC.encode((*gaps_in(folder), *gaps)))
+def add_gap(folder: Folder, gap: Gap) -> bool:
+    """Store a gap, durable on return; return whether it is new. StorageError if that fails.
+
+    Who stored nothing behind a gap meets it again.
+    """
+    known = gaps_in(folder)
+    if any((each.log, each.text) == (gap.log, gap.text) for each in known):
+        return False
+    folder.write(GAPS, _CODEC.encode((*known, gap)))
+    return True

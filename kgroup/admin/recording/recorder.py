@@ -77,7 +77,7 @@ class Recorder:
         self._note, self._changed = note, changed
         self._observed = Observed(folder)
         self._incidents, self._last_ms = resumed(folder)
-        self._log = TopicLog(cluster, folder, limits.upload_s)
+        self._log = TopicLog(cluster, folder, limits.upload_s, self._lacks)
         self._past = GrowingPast(cluster)
         self._known: Known | None = None
         self._brokers: dict[int, str] = {}
@@ -107,10 +107,6 @@ class Recorder:
         try:
             self._log.poll()
             self._now_ms()
-            gaps = self._log.store_gaps()
-            self.state = replace(self.state, gaps=self.state.gaps + len(gaps))
-            for gap in gaps:
-                self._note(f"{gap.topic}-{gap.partition}: {gap.text}")
             self._pay()
         except StorageError as error:
             self._full(error)
@@ -121,6 +117,10 @@ class Recorder:
                 failures = self._log.failures.items()
                 self._say("parts", "; ".join(f"{name} was not read: {why}" for name, why in failures))
         self.state = self._stated(self.state)
+
+    def _lacks(self, text: str) -> None:
+        self.state = replace(self.state, gaps=self.state.gaps + 1)
+        self._note(text)
 
     def look(self) -> None:
         """Look at the groups, and store what is different."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.recording.gaps import Gap, add_gaps
+from kgroup.admin.recording.gaps import Gap, add_gap
 from kgroup.domain import OFFSETS_TOPIC, uuid_text
 from kgroup.durations import utc
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
-from kgroup.history.sources.capture import Capture, OtherLog, PartitionCapture, resume
+from kgroup.history.sources.capture import Capture, Gone, OtherLog, PartitionCapture
 from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.layout import FORMER
 from kgroup.history.sources.logs import stored_topics
@@ -24,14 +24,14 @@ class TopicLog:
     """Records `__consumer_offsets` into a folder. A log that the cluster replaced is set aside, and named.
 
     `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read
-    to their ends. `read_ms` is the time of the last poll that did.
+    to their ends. `read_ms` is the time of the last poll that did. `note` gets each gap, once it is stored.
     """
 
-    def __init__(self, cluster: ClusterView, folder: Folder, upload_s: float) -> None:
-        self._cluster, self._folder, self._upload_s = cluster, folder, upload_s
+    def __init__(
+        self, cluster: ClusterView, folder: Folder, upload_s: float, note: Callable[[str], None]
+    ) -> None:
+        self._cluster, self._folder, self._upload_s, self._note = cluster, folder, upload_s, note
         self._recording: Recording | None = None
-        self._gaps: list[Gap] = []
-        self._known: dict[str, int] = {}
         self._again_s = self._uploaded_s = 0.0
         self._ids: set[bytes] = set()
         self.unread: KgroupError | None = None
@@ -57,15 +57,14 @@ class TopicLog:
             if clock() >= self._uploaded_s + self._upload_s:
                 self.flush()
                 self._uploaded_s = clock()
+            self._set_others_aside()
         except StorageError:
-            self._drain()
             self._recording = None  # what is stored says where to go on
             raise
         except KgroupError as error:
             self.unread = error
             self._again_s = clock() + (_AGAIN_S if isinstance(error, BrokerRefused) else 0.0)
             return
-        self._drain()
         self.failures = {name: error.message for name, error in self._recording.failures.items()}
         self.unread = self._forbidden()
         if not self.failures:
@@ -76,14 +75,6 @@ class TopicLog:
         if self._recording is not None:
             self._check_id(self._recording.captures[0])
             self._recording.flush()
-
-    def store_gaps(self) -> list[Gap]:
-        """Store the gaps noticed since the last call, and return them; StorageError if that fails."""
-        found = self._gaps
-        if found:
-            add_gaps(self._folder, found)
-        self._gaps = []
-        return found
 
     def refresh(self, topics: Mapping[bytes, str] | None = None) -> None:
         """Look up partitions and leaders again, and whether the topic is still the one that is recorded.
@@ -98,8 +89,17 @@ class TopicLog:
 
     def _opened(self) -> Recording:
         stored = stored_topics(self._folder)
-        self._known, self._ids = {}, {id_ for id_, name in stored.items() if name == OFFSETS_TOPIC}
-        return Recording(self._cluster.transport, self._cluster.retry.timeout_s, self._folder)
+        self._ids = {id_ for id_, name in stored.items() if name == OFFSETS_TOPIC}
+        timeout_s = self._cluster.retry.timeout_s
+        return Recording(self._cluster.transport, timeout_s, self._folder, self._gone)
+
+    def _gone(self, name: str, gone: Gone) -> None:
+        self._lacks(name, f"{gone.text} are not recorded: the broker no longer had them when requested")
+
+    def _lacks(self, name: str, text: str) -> None:
+        """Store a gap before what lies behind it: StorageError if that fails."""
+        if add_gap(self._folder, Gap(self._cluster.now_ms(), name, text)):
+            self._note(f"{name}: {text}")
 
     def _check_id(self, capture: Capture) -> None:
         """Set the recording of a topic aside that was deleted and created again: its offsets begin again.
@@ -113,18 +113,11 @@ class TopicLog:
                 self._set_aside(capture, number, why)
         self._ids = now or self._ids
 
-    def _drain(self) -> None:
-        """Note the gaps of the last poll, and set logs aside that do not continue what is recorded."""
-        if self._recording is None:
-            return
+    def _set_others_aside(self) -> None:
+        """Set the logs aside that do not continue what is recorded."""
+        assert self._recording is not None
         for capture in self._recording.captures:
-            topic = capture.topic.name
-            for number, part in list(capture.parts.items()):
-                name = f"{topic}-{number}"
-                for first, last in part.gaps[self._known.get(name, 0) :]:
-                    why = "the broker no longer had them when they were requested"
-                    self._gaps.append(Gap(self._cluster.now_ms(), topic, number, first, last, why))
-                self._known[name] = len(part.gaps)
+            for number, part in capture.parts.items():
                 if isinstance(part.failure, OtherLog):
                     self._set_aside(capture, number, part.failure.message)
 
@@ -132,14 +125,12 @@ class TopicLog:
         part, name = capture.parts[number], f"{capture.topic.name}-{number}"
         if part.next_offset < 0:
             return
-        stamp = utc(self._cluster.now_ms()).replace(":", "")
-        aside = f"{FORMER}{stamp}"
         part.flush()
-        self._folder.move(name, f"{aside}/{name}")
-        text = f"{why}; the log before is in {aside}"
-        self._gaps.append(Gap(self._cluster.now_ms(), capture.topic.name, number, part.next_offset, -1, text))
-        capture.parts[number] = resume(self._folder, name)
-        self._known.pop(name, None)
+        lost = f"offsets from {part.next_offset} on are not recorded: {why}"
+        self._lacks(name, f"{lost}; the log before is in {FORMER}*/{name}")
+        stamp = utc(self._cluster.now_ms()).replace(":", "")
+        self._folder.move(name, f"{FORMER}{stamp}/{name}")
+        capture.begin(number)
 
     def _forbidden(self) -> KgroupError | None:
         """Return why the topic may not be read; None if it may. Empty partitions are not asked."""

@@ -16,6 +16,7 @@ from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
+    from kgroup.history.sources.capture import Gone
     from kgroup.history.sources.topics import Recording
 
 _REPORT_S = 10.0
@@ -55,7 +56,11 @@ def command(
     if once and stop_after is not None:
         raise ConfigError("--once and --stop-after exclude each other")
     with open_admin(env, stop_after_s=limit_of_many(env) if once else stop_after_s(stop_after)) as admin:
-        recording = Recording(admin.transport, env.settings().timeout_s(), folder)
+
+        def noticed(name: str, gone: "Gone") -> None:
+            env.note(f"{name}: {gone.text} were gone already")
+
+        recording = Recording(admin.transport, env.settings().timeout_s(), folder, noticed)
         reporter = Reporter(env, recording)
         if not once:
             env.note(f"recording {count_of(len(recording.parts), 'partition')} into {out}; Ctrl-C ends it")
@@ -84,22 +89,16 @@ def command(
 
 @dataclass
 class Reporter:
-    """Progress reports on stderr: gaps and failures at once, progress at intervals."""
+    """Progress reports on stderr: failures at once, progress at intervals."""
 
     env: Env
     recording: "Recording"
-    reported: set[tuple[str, int, int]] = field(default_factory=set)
     unread: dict[str, str] = field(default_factory=dict)
     batches: int = 0
     next_s: float = 0.0
 
     def report(self) -> None:
         """Report what is new since the last time."""
-        for name, part in self.recording.parts.items():
-            for first, last in part.gaps:
-                if (name, first, last) not in self.reported:
-                    self.reported.add((name, first, last))
-                    self.env.note(f"{name}: offsets {first} to {last} were gone already")
         now = {name: error.message for name, error in self.recording.failures.items()}
         for name, message in now.items():
             if self.unread.get(name) != message:

@@ -104,15 +104,13 @@ def _not_recorded(recordings: "Sequence[Folder]") -> StorageError | None:
     return next((StorageError(text, hint) for text in texts), None)
 
 
-def _gaps(recordings: "Sequence[Folder]") -> dict[tuple[str, int], list[str]]:
+def _gaps(recordings: "Sequence[Folder]") -> dict[str, list[str]]:
     """Return the gaps that a recorder noted next to its segments."""
     if not recordings:
         return {}
     from kgroup.admin.recording.gaps import gaps_in
 
-    gaps = (gap for folder in recordings for gap in gaps_in(folder))
-    # One behind which nothing was stored yet is found again by the next run.
-    return grouped(dict.fromkeys(((gap.topic, gap.partition), gap.text) for gap in gaps))
+    return grouped((gap.log, gap.text) for folder in recordings for gap in gaps_in(folder))
 
 
 def _today(recordings: "Sequence[Folder]", until_ms: int | None) -> Today:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
@@ -37,6 +37,24 @@ from kgroup.storage.opening import open_store
 DAY_MS = 86_400_000
 
 
+class Gone(NamedTuple):
+    """Offsets that the broker no longer had when they were requested: so many of these."""
+
+    first: int
+    last: int
+    missing: int
+
+    @property
+    def text(self) -> str:
+        """The offsets in words."""
+        some = "" if self.missing == self.last - self.first + 1 else f"{self.missing} of the "
+        return f"{some}offsets {self.first} to {self.last}"
+
+
+Noticed: TypeAlias = Callable[[str, Gone], None]
+"""Takes what is gone of the log with this name."""
+
+
 @dataclass(slots=True)
 class PartitionCapture:
     """The recording of one partition: `next_offset` is the next to request, -1 before anything was kept."""
@@ -50,8 +68,10 @@ class PartitionCapture:
     batches: int = 0
     bytes_in: int = 0
     bytes_kept: int = 0
-    gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets (first, last) that the broker no longer had when they were requested."""
+    noticed: Noticed = lambda name, gone: None
+    """Called before what lies behind a gap is kept: who is killed in between finds the gap again."""
+    whole_from: int = 0
+    """The end of the log when its recording began: what compaction took before that is no gap of it."""
     failure: KgroupError | None = None
     """Why the last poll did not reach the end of the partition; None if it did."""
     unchecked_epoch: int | None = None
@@ -94,7 +114,10 @@ class PartitionCapture:
         StorageError if that fails.
         """
         kept = 0
-        for part in self._segments(data):
+        for part, holes in self._segments(data):
+            if holes:
+                gone = Gone(holes[0].start, holes[-1].stop - 1, sum(map(len, holes)))
+                self.noticed(self.folder.name, gone)
             self._keep(part, sync)
             kept += len(part)
         self.taken += kept
@@ -122,21 +145,25 @@ class PartitionCapture:
     def flush(self) -> None:
         """Keep what is waiting; StorageError if that fails."""
 
-    def _segments(self, data: bytes) -> Iterator[list[bytes]]:
-        """Yield the new batches by the segment they belong to; `path` is that segment's."""
+    def _segments(self, data: bytes) -> Iterator[tuple[list[bytes], list[range]]]:
+        """Yield the new batches by the segment they belong to, and the gaps before them; `path` is that
+        segment's.
+        """
         part: list[bytes] = []
+        holes: list[range] = []
         for header in Scanner("fetched").headers(data, final=True):
             # A Fetch answers with whole batches, so the first may end before the requested offset.
             if header.last_offset < self.next_offset:
                 continue
-            if 0 <= self.next_offset < header.base_offset:
-                self.gaps.append((self.next_offset, header.base_offset - 1))
+            hole = range(max(self.next_offset, self.whole_from), header.base_offset)
+            if hole and self.next_offset >= 0:
+                holes.append(hole)
             day = header.max_timestamp_ms // DAY_MS
             # Times need not grow with offsets, but segments must: no batch goes back into the day before.
             if self.path is None or day > self.day:
                 if part:
-                    yield part
-                    part = []
+                    yield part, holes
+                    part, holes = [], []
                 self.path = self.folder / f"{header.base_offset:020d}.log"
                 self.day = day
             self.next_offset = header.last_offset + 1
@@ -161,7 +188,7 @@ class PartitionCapture:
                     raw = made
             part.append(raw)
         if part:
-            yield part
+            yield part, holes
 
 
 class OtherLog(DecodeError):
@@ -271,9 +298,10 @@ class Capture:
     At a URL batches wait until there are enough for an object: `flush` keeps them.
     """
 
-    def __init__(self, topic: LiveTopic, out: Folder) -> None:
-        self.topic, self.out = topic, out
-        self.parts = {p: resume(out, f"{topic.name}-{p}") for p in topic.partitions}
+    def __init__(self, topic: LiveTopic, out: Folder, noticed: Noticed) -> None:
+        self.topic, self.out, self._noticed = topic, out, noticed
+        self.parts: dict[int, PartitionCapture] = {}
+        self._begin_new()
         self._named: set[bytes] = set()
         self._unnamed, self._again_s = False, 0.0
 
@@ -292,8 +320,7 @@ class Capture:
         # Not when they are learned: who records may have to set the log of another topic aside first.
         self._keep_names()
         self.topic.try_again()
-        for partition in set(self.topic.partitions) - self.parts.keys():
-            self.parts[partition] = resume(self.out, f"{self.topic.name}-{partition}")
+        self._begin_new()
         for partition, part in self.parts.items():
             part.failure = None
             try:
@@ -307,6 +334,15 @@ class Capture:
         if self._unnamed and time.monotonic() >= self._again_s:
             self._learn_names()
         return taken
+
+    def begin(self, partition: int) -> None:
+        """Continue the recording of a partition, or begin one; StorageError if that is not possible."""
+        part = self.parts[partition] = resume(self.out, f"{self.topic.name}-{partition}")
+        part.noticed = self._noticed
+
+    def _begin_new(self) -> None:
+        for partition in sorted(set(self.topic.partitions) - self.parts.keys()):
+            self.begin(partition)
 
     def _learn_names(self) -> None:
         """Look up the topics created since; without names ids are shown, so no failure loses anything."""
@@ -330,6 +366,8 @@ class Capture:
         first, end = self.topic.bounds(partition)
         self._check_same_log(partition, part, first, end)
         at = max(part.next_offset, first)
+        if part.next_offset < 0:
+            part.whole_from = end
         while at < end:
             data, _ = self.topic.fetch(partition, at)
             part.append(data)

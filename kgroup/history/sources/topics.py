@@ -6,7 +6,7 @@ import time
 
 from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
-from kgroup.history.sources.capture import Capture, PartitionCapture
+from kgroup.history.sources.capture import Capture, Noticed, PartitionCapture
 from kgroup.history.sources.folders import Folder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol.transport import Transport
@@ -18,9 +18,10 @@ _LOOK_S = 30.0
 class Recording:
     """The topics of a capture: `__consumer_offsets`, and `__share_group_state` once it exists."""
 
-    def __init__(self, transport: Transport, timeout_s: float, folder: Folder) -> None:
+    def __init__(self, transport: Transport, timeout_s: float, folder: Folder, noticed: Noticed) -> None:
         self._transport, self._timeout_s, self._folder = transport, timeout_s, folder
-        self._offsets = Capture(LiveTopic(transport, timeout_s), folder)
+        self._noticed = noticed
+        self._offsets = Capture(LiveTopic(transport, timeout_s), folder, noticed)
         self._state: Capture | None = None
         self._unseen: KgroupError | None = None
         self._look_s = time.monotonic()
@@ -35,7 +36,7 @@ class Recording:
             if not (isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 self._unseen = error
             return
-        self._state = Capture(topic, self._folder)
+        self._state = Capture(topic, self._folder, self._noticed)
 
     def poll(self) -> None:
         """Record all that there is now."""

@@ -14,7 +14,7 @@ from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources import capture as capture_module
-from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
+from kgroup.history.sources.capture import DAY_MS, Capture, Gone, PartitionCapture
 from kgroup.history.sources.folders import LocalFolder
 from kgroup.history.sources.logs import segment_logs, topic_names_near, write_topics_file
 from kgroup.protocol.batches import Batch, end_marker_record, with_base_offset
@@ -73,8 +73,9 @@ class Topic:
         return b"".join(left[: self.at_once]), self.bounds(partition)[1]
 
 
-def captured(topic: Topic, out: Path) -> Capture:
-    return Capture(topic, LocalFolder(out))  # type: ignore[arg-type]
+def captured(topic: Topic, out: Path, gaps: list[tuple[str, Gone]] | None = None) -> Capture:
+    noticed = [] if gaps is None else gaps
+    return Capture(topic, LocalFolder(out), lambda *gap: noticed.append(gap))  # type: ignore[arg-type]
 
 
 def test_each_poll_keeps_what_has_come(tmp_path: Path) -> None:
@@ -150,13 +151,28 @@ def test_unsound_batches_are_not_kept_and_not_passed_over(tmp_path: Path) -> Non
     assert kept_in(tmp_path) == one(0)
 
 
-def test_offsets_that_were_gone_already_are_a_gap(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("at_once", "found"), [(1, [(1, 4, 4), (6, 8, 3)]), (2, [(1, 8, 7)])])
+def test_offsets_that_were_gone_already_are_a_gap(
+    at_once: int, found: list[tuple[int, int, int]], tmp_path: Path
+) -> None:
+    """One gap for each answer of the broker: after a long pause compaction leaves very many holes."""
+    gaps: list[tuple[str, Gone]] = []
     topic = Topic({0: [one(0)]})
-    capture = captured(topic, tmp_path)
+    captured(topic, tmp_path, gaps).poll()
+    topic.logs[0], topic.first[0], topic.at_once = [one(5), one(9)], 5, at_once
+    captured(topic, tmp_path, gaps).poll()
+    assert gaps == [("__consumer_offsets-0", gap) for gap in found]
+
+
+def test_what_compaction_took_before_a_recording_began_is_no_gap_of_it(tmp_path: Path) -> None:
+    gaps: list[tuple[str, Gone]] = []
+    topic = Topic({0: [one(3), one(7), one(9)]})
+    topic.first[0] = 3
+    capture = captured(topic, tmp_path, gaps)
+    assert capture.poll() == 3 and gaps == []
+    topic.logs[0].append(one(12))
     capture.poll()
-    topic.logs[0], topic.first[0] = [one(5), one(9)], 5
-    capture.poll()
-    assert capture.parts[0].gaps == [(1, 4), (6, 8)]
+    assert gaps == [("__consumer_offsets-0", (10, 11, 2))]
 
 
 def test_a_disk_that_fails_ends_the_capture(tmp_path: Path) -> None:

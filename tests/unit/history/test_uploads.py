@@ -28,7 +28,7 @@ def at(s3: S3Server) -> RemoteFolder:
 
 
 def captured(topic: Topic, at: RemoteFolder) -> Capture:
-    return Capture(topic, at)  # type: ignore[arg-type]
+    return Capture(topic, at, lambda name, gone: None)  # type: ignore[arg-type]
 
 
 def keys(s3: S3Server, at: RemoteFolder) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kgroup.admin.recording.gaps import Gap, add_gaps, gaps_in
+from kgroup.admin.recording.gaps import Gap, add_gap, gaps_in
 from kgroup.errors import StorageError, StorageUnreachable
 from kgroup.history.sources.folders import Folder, LocalFolder
 from tests.memory_store import MemoryStore, opened
 
-ONE = Gap(1, "__consumer_offsets", 7, 5, -1, "it was gone")
-TWO = Gap(2, "__consumer_offsets", 7, 9, 12, "it was gone, too")
+ONE = Gap(1, "__consumer_offsets-7", "offsets 5 to 6 were gone")
+TWO = Gap(2, "__consumer_offsets-7", "offsets 9 to 12 were gone, too")
 
 
 @pytest.fixture(params=["folder", "url"])
@@ -22,15 +23,14 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 def test_gaps_are_added_to_those_before(folder: Folder) -> None:
     assert gaps_in(folder) == ()
-    add_gaps(folder, [ONE])
-    add_gaps(folder, [TWO])
+    assert add_gap(folder, ONE) and add_gap(folder, TWO)
+    assert not add_gap(folder, replace(ONE, at_ms=3)), "who was killed behind it meets it again"
     assert gaps_in(folder) == (ONE, TWO)
-    assert TWO.text == "offsets 9 to 12 are not recorded: it was gone, too" and "from 5 on" in ONE.text
 
 
 def test_gaps_that_cannot_be_read_are_not_none(folder: Folder) -> None:
     folder.write("gaps.json", b"[[1]]")
-    for act in (gaps_in, lambda place: add_gaps(place, [ONE])):
+    for act in (gaps_in, lambda place: add_gap(place, ONE)):
         with pytest.raises(StorageError, match="gaps.json cannot be read"):
             act(folder)
 
@@ -38,8 +38,8 @@ def test_gaps_that_cannot_be_read_are_not_none(folder: Folder) -> None:
 def test_gaps_that_a_store_did_not_take_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     folder = opened(monkeypatch, store)
-    add_gaps(folder, [ONE])
+    add_gap(folder, ONE)
     store.down()
     with pytest.raises(StorageUnreachable):
-        add_gaps(folder, [TWO])
+        add_gap(folder, TWO)
     assert gaps_in(folder) == (ONE,)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.recording.gaps import gaps_in
 from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError, Unreachable
@@ -22,6 +26,9 @@ from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.history.test_capture import ID, NOW, Topic, one
 
 OTHER = ID[::-1]
+LOG = OFFSETS_TOPIC
+REPLACED = {f"{LOG}-0: offsets from 2 on", f"{LOG}-1: offsets from 1 on"}
+WAITING_REPLACED = {f"{LOG}-0: offsets from 3 on", f"{LOG}-1: offsets from 1 on"}
 
 
 class World:
@@ -44,13 +51,16 @@ class World:
         return self.topic
 
     def restart(self) -> None:
-        self.log = TopicLog(ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW), self.folder, 0.0)
+        view = ClusterView(self.fake, self.fake.retry(), now_ms=lambda: NOW)
+        self.noted: list[str] = []
+        self.log = TopicLog(view, self.folder, 0.0, self.noted.append)
 
-    def polled(self) -> list[tuple[int, int, int]]:
-        """Poll; the gaps that were noticed, as partition, first and last offset."""
+    def polled(self) -> set[str]:
+        """Poll; the gaps that were noticed, each up to its reason."""
+        before = len(self.noted)
         self.log.poll()
         self.log.refresh()
-        return [(gap.partition, gap.first, gap.last) for gap in self.log.store_gaps()]
+        return {text.partition(" are not")[0] for text in self.noted[before:]}
 
     def offsets(self, below: str = "") -> dict[int, list[int]]:
         """What is recorded: the offsets of each partition."""
@@ -77,7 +87,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_it_goes_on_exactly_where_it_was(world: World) -> None:
     for number in range(1, 6):
-        assert world.polled() == []
+        assert world.polled() == set()
         world.topic.logs[1].append(one(number))
         if number % 2:
             world.restart()
@@ -88,7 +98,7 @@ def test_it_goes_on_exactly_where_it_was(world: World) -> None:
 def test_added_partitions_are_recorded(world: World) -> None:
     world.polled()
     world.topic.logs[2], world.topic.first[2] = [one(0)], 0
-    assert world.polled() == [] and world.offsets()[2] == [0]
+    assert world.polled() == set() and world.offsets()[2] == [0]
 
 
 def test_a_topic_that_was_created_again_is_recorded_from_its_start(world: World) -> None:
@@ -97,19 +107,17 @@ def test_a_topic_that_was_created_again_is_recorded_from_its_start(world: World)
     world.topic.logs = {0: [one(n) for n in range(4)], 1: [one(n) for n in range(3)]}
     world.topic.topic_names = {OTHER: OFFSETS_TOPIC}
     world.restart()
-    gaps = world.polled()
-    assert {gap[:2] for gap in gaps} == {(0, 2), (1, 1)}
+    assert world.polled() == REPLACED
     assert world.offsets() == {0: [0, 1, 2, 3], 1: [0, 1, 2]}
     assert world.offsets(world.former) == {0: [0, 1], 1: [0]}
     world.restart()
-    assert world.polled() == [], "once"
+    assert world.polled() == set(), "once"
 
 
 def test_a_topic_that_is_created_again_while_it_runs(world: World) -> None:
     world.polled()
     world.topic.logs, world.topic.topic_names = {0: [one(0)], 1: []}, {OTHER: OFFSETS_TOPIC}
-    gaps = world.polled() + world.polled()
-    assert sorted(gaps) == [(0, 2, -1), (1, 1, -1)] and world.offsets() == {0: [0]}
+    assert world.polled() | world.polled() == REPLACED and world.offsets() == {0: [0]}
 
 
 def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
@@ -118,8 +126,9 @@ def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
     world.restart()
     world.topic.logs[0] = [one(0), with_base_offset(one(1), 1, 9)]
     world.log.poll()
-    (gap,) = world.log.store_gaps()
-    assert (gap.partition, gap.first, gap.last) == (0, 2, -1) and "leader epoch 9" in gap.why
+    (gap,) = world.noted
+    assert gap.startswith(f"{LOG}-0: offsets from 2 on are not recorded: ") and "leader epoch 9" in gap
+    assert gap.endswith(f"the log before is in former-*/{LOG}-0")
     world.polled()
     assert world.offsets() == {0: [0, 1], 1: [0]}
     assert Batch(world.topic.logs[0][1]).partition_leader_epoch == 9
@@ -130,9 +139,47 @@ def test_a_log_that_lost_records_is_set_aside_alone(world: World) -> None:
 def test_offsets_that_were_gone_are_a_gap_once(world: World) -> None:
     world.polled()
     world.topic.logs[0], world.topic.first[0] = [one(5)], 5
-    assert world.polled() == [(0, 2, 4)] and world.polled() == []
+    assert world.polled() == {f"{LOG}-0: offsets 2 to 4"} and world.polled() == set()
     world.restart()
-    assert world.polled() == []
+    assert world.polled() == set()
+
+
+def named(world: World) -> set[str]:
+    """The gaps that stand in the recording, each up to its reason."""
+    return {f"{gap.log}: {gap.text.partition(' are not')[0]}" for gap in gaps_in(world.folder)}
+
+
+def test_a_gap_is_named_whenever_the_recorder_dies(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies at each sync of this machine, or change of the store, in turn."""
+    sync, write, gap = os.fsync, MemoryStore.write, {f"{LOG}-0: offsets 2 to 4"}
+    for change in range(9):
+        left = [change]
+
+        def dies(act: Callable[..., Any], *what: object, left: list[int] = left) -> object:
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            return act(*what)
+
+        world.topic.logs[0], world.topic.first[0] = [one(0), one(1)], 0
+        for file in world.folder.files():
+            world.folder.delete(file.name)
+        world.restart()
+        world.polled()
+        world.topic.logs[0], world.topic.first[0] = [one(5)], 5
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", partial(dies, sync))
+            patched.setattr(MemoryStore, "write", lambda *what: dies(write, *what))
+            try:
+                world.polled()
+            except Killed:
+                assert world.offsets()[0] == [0, 1] or named(world) == gap
+        world.restart()
+        world.polled()
+        assert (world.offsets()[0], named(world)) == ([0, 1, 5], gap)
+        if left[0]:
+            break
+    assert change > 1
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +200,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             with pytest.raises(StorageError, match="No space left"):
                 world.log.poll()
-    assert world.polled() == [] and world.offsets() == {0: [0, 1, 2, 3], 1: [0]}
+    assert world.polled() == set() and world.offsets() == {0: [0, 1, 2, 3], 1: [0]}
 
 
 def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,14 +210,14 @@ def test_what_waits_at_a_url_is_requested_again(monkeypatch: pytest.MonkeyPatch)
     world.polled()
     monkeypatch.setattr(world.log, "_upload_s", 60.0)
     world.topic.logs[0].append(one(2))
-    assert world.polled() == [] and world.offsets()[0] == [0, 1]
+    assert world.polled() == set() and world.offsets()[0] == [0, 1]
     world.restart()
     store.down()
     world.topic.logs[1].append(one(1))
     with pytest.raises(StorageError, match="could not be reached"):
         world.log.poll()
     store.up()
-    assert world.polled() == [] and world.offsets() == {0: [0, 1, 2], 1: [0, 1]}
+    assert world.polled() == set() and world.offsets() == {0: [0, 1, 2], 1: [0, 1]}
     world.topic.logs[0].append(one(3))
     monkeypatch.setattr(world.log, "_upload_s", 60.0)
     world.polled()
@@ -185,7 +232,7 @@ def test_what_waits_of_a_log_that_is_set_aside_goes_with_it(monkeypatch: pytest.
     world.topic.logs[0].append(one(2))
     world.polled()
     world.topic.logs, world.topic.topic_names = {0: [one(0)], 1: []}, {OTHER: OFFSETS_TOPIC}
-    assert sorted(world.polled() + world.polled()) == [(0, 3, -1), (1, 1, -1)]
+    assert world.polled() | world.polled() == WAITING_REPLACED
     world.log.flush()
     assert world.offsets() == {0: [0]} and world.offsets(world.former) == {0: [0, 1, 2], 1: [0]}
 
@@ -220,6 +267,7 @@ def test_a_log_that_is_set_aside_is_lost_at_no_moment(when: str, monkeypatch: py
         formers = {name.partition("/")[0] for name in store.names if name.startswith("former-")}
         kept = [world.offsets(former) for former in formers]
         assert sorted(offset for former in kept for offset in former.get(0, ())) == [0, 1, 2]
+        assert named(world) == WAITING_REPLACED
         if left[0]:
             break
     assert change > 6
@@ -230,7 +278,7 @@ def test_brokers_that_are_down_are_asked_again(world: World) -> None:
     world.log.poll()
     assert isinstance(world.log.unread, Unreachable)
     world.failing = None
-    assert world.polled() == [] and world.log.unread is None and world.offsets()[0] == [0, 1]
+    assert world.polled() == set() and world.log.unread is None and world.offsets()[0] == [0, 1]
     world.topic.failing[0] = Unreachable("broker 1 does not answer")
     world.topic.logs[1].append(one(1))
     world.polled()
