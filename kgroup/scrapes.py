@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+    from wsgiref.simple_server import WSGIServer
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 LOOPBACK = "127.0.0.1"
 Family: TypeAlias = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
@@ -48,7 +46,10 @@ class Scrapes:
         """Listen (0: any free port); return host:port. OSError or OverflowError if that is not possible."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self._samples))
-        prometheus: WSGIApplication = make_wsgi_app(registry)
+        server, _ = start_http_server(port, host, registry)
+        self._server = server
+        prometheus = server.get_app()
+        assert prometheus is not None
 
         def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] != self._path:
@@ -57,9 +58,8 @@ class Scrapes:
             start_response(page.status, [("Content-Type", page.content_type)])
             return [page.body]
 
-        self._server = made = make_server(host, port, app, _Threading, _Quiet)
-        threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
-        return f"{host}:{made.server_port}"
+        server.set_app(app)
+        return f"{host}:{server.server_port}"
 
     def stop(self) -> None:
         """Stop listening."""
@@ -81,14 +81,3 @@ class _Families(Collector):
                 found[each.name] = each.kind(each.name, each.text, labels=[*each.labels])
             found[each.name].add_metric([*each.labels.values()], float(each.value))
         yield from found.values()
-
-
-class _Threading(ThreadingMixIn, WSGIServer):
-    """A scrape that hangs delays no other one, nor the end of the process."""
-
-    daemon_threads = True
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Do not log scrapes."""
