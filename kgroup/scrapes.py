@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.registry import Collector
 
+from kgroup.errors import KgroupError
+
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -43,10 +45,15 @@ class Scrapes:
         self._server: WSGIServer | None = None
 
     def start(self, host: str, port: int) -> str:
-        """Listen (0: any free port); return host:port. OSError or OverflowError if that is not possible."""
+        """Listen (0: any free port); return host:port. KgroupError if that is not possible."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self._samples))
-        server, _ = start_http_server(port, host, registry)
+        try:
+            server, _ = start_http_server(port, host, registry)
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is above 65535"
+            hint = "take another with --metrics, or 0 for any free one"
+            raise KgroupError(f"metrics port {port} on {host} cannot be used: {why}", hint) from None
         self._server = server
         prometheus = server.get_app()
         assert prometheus is not None

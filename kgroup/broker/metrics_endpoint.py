@@ -12,7 +12,6 @@ from dataclasses import asdict
 from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 
 from kgroup.broker.metrics import MANAGER, WINDOW_MS, Activity, Metric, snapshot
-from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
 from kgroup.scrapes import LOOPBACK, Page, Sample, Scrapes
 
@@ -35,12 +34,7 @@ class MetricsEndpoint:
 
     def start(self, port: int) -> str:
         """Listen on `port` of loopback (0: any free one); return host:port. KgroupError if it is in use."""
-        try:
-            return self._scrapes.start(LOOPBACK, port)
-        except (OSError, OverflowError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is above 65535"
-            hint = "take another with --metrics, or 0 for any free one"
-            raise KgroupError(f"metrics port {port} on {LOOPBACK} cannot be used: {why}", hint) from None
+        return self._scrapes.start(LOOPBACK, port)
 
     async def stop(self) -> None:
         """Stop listening; end scrapes under way."""

@@ -208,7 +208,7 @@ class TestWhereTheSecretComesFrom:
                 used.append(secret)
                 super().__init__(url, secret, **options)
 
-        monkeypatch.setattr("kgroup.cli.commands.watch.Webhook", Seen)
+        monkeypatch.setattr("kgroup.cli.env.webhook.Webhook", Seen)
         file = tmp_path / "key"
         file.write_text("s3cret\n")
         file.chmod(0o600)

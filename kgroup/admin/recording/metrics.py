@@ -13,7 +13,6 @@ from kgroup.admin.diagnose.doctor import VERDICTS
 from kgroup.admin.discovery import machine_ms
 from kgroup.admin.recording.recorder import State
 from kgroup.admin.recording.then import INTERVALS
-from kgroup.errors import ConfigError
 from kgroup.scrapes import Page, Sample, Scrapes
 
 Number: TypeAlias = tuple[str, tuple[str, ...], float | None]
@@ -46,23 +45,12 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-class Metrics:
+class Metrics(Scrapes):
     """Serves `/metrics` and `/healthz` from a thread of its own. `most` bounds the series of groups."""
 
     def __init__(self, state: Callable[[], State], most: int, clock: Callable[[], int] = machine_ms) -> None:
         self._state, self._most, self._clock = state, most, clock
-        self._scrapes = Scrapes(self._families, "/healthz", self._health)
-
-    def start(self, host: str, port: int) -> str:
-        """Listen (0: any free port); return host:port. ConfigError if that is not possible."""
-        try:
-            return self._scrapes.start(host, port)
-        except (OSError, OverflowError) as error:
-            raise ConfigError(f"--metrics {host}:{port} cannot be used: {error}") from None
-
-    def stop(self) -> None:
-        """Stop listening."""
-        self._scrapes.stop()
+        super().__init__(self._families, "/healthz", self._health)
 
     def unhealthy(self) -> str | None:
         """Return why the recorder does not do its work; None if it does."""

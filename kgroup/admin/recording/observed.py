@@ -126,6 +126,17 @@ def read(files: Iterable[File], *kinds: type) -> Iterator[Line | Unreadable]:
             raise StorageError(f"cannot read {file}: {error.strerror}") from None
 
 
+def newest_first(folder: Folder, *kinds: type, until_ms: int | None = None) -> Iterator[list[Line]]:
+    """Yield the lines of some kinds from each beginning on, those behind the newest one first.
+
+    Without what cannot be read, and what is later than `until_ms`.
+    """
+    for files in reversed(begun(folder)):
+        if until_ms is None or files[0].began <= stamp(until_ms):
+            lines = (line for line in read(files, *kinds) if not isinstance(line, Unreadable))
+            yield [line for line in lines if until_ms is None or line.at_ms <= until_ms]
+
+
 def _decoded(file: File, number: int, line: bytes) -> Line | Unreadable:
     try:
         return CODEC.decode(line)

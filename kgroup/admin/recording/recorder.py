@@ -14,7 +14,7 @@ from kgroup.admin.recording.incidents import BACK_MS, Incidents
 from kgroup.admin.recording.lease import Lost
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line, Looked, Removed
 from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of, look
-from kgroup.admin.recording.observed import Observed, Unreadable, begun, read
+from kgroup.admin.recording.observed import Observed, newest_first
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
 from kgroup.domain import OFFSETS_TOPIC
@@ -245,9 +245,7 @@ def resumed(folder: Folder) -> tuple[Incidents, int]:
     """Return the incidents that a recording leaves open, and the time of its last line."""
     found: list[Began | Incident] = []
     last_ms = 0
-    for files in reversed(begun(folder)):
-        kinds = (Began, Looked, Ended, Removed, Incident)
-        lines = [line for line in read(files, *kinds) if not isinstance(line, Unreadable)]
+    for lines in newest_first(folder, Began, Looked, Ended, Removed, Incident):
         last_ms = max([last_ms, *(line.at_ms for line in lines)])
         found = [*(line for line in lines if isinstance(line, Began | Incident)), *found]
         # What was closed may come back: no later file repeats it.
@@ -260,8 +258,7 @@ def resumed(folder: Folder) -> tuple[Incidents, int]:
 def changes_after(folder: Folder, number: int) -> list[Incident]:
     """Return the changes of incidents in a recording after this one, in order."""
     found: list[Incident] = []
-    for files in reversed(begun(folder)):
-        lines = [each for each in read(files, Began, Incident) if isinstance(each, Began | Incident)]
+    for lines in newest_first(folder, Began, Incident):
         new = [each for each in lines if isinstance(each, Incident) and each.event != OPEN]
         found = [*(each for each in new if each.number > number), *found]
         if any(isinstance(each, Began) and each.changes <= number for each in lines):

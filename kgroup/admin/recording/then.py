@@ -21,7 +21,7 @@ from kgroup.admin.recording.lines import (
     NotJudged,
     World,
 )
-from kgroup.admin.recording.observed import File, Unreadable, begun, read, stamp
+from kgroup.admin.recording.observed import File, Unreadable, begun, newest_first, read, stamp
 from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
@@ -186,14 +186,10 @@ def not_found(found: Then, name: str) -> ItemError:
 
 def today_in(folder: Folder, until_ms: int | None) -> Today:
     """Return the topics and the retention as the last look by this time saw them."""
-    for files in reversed(begun(folder)):
-        if until_ms is not None and files[0].began > stamp(until_ms):
-            continue
+    for lines in newest_first(folder, World, Looked, until_ms=until_ms):
         found = Today()
         world: World | None = None
-        for line in read(files, World, Looked):
-            if isinstance(line, Unreadable) or (until_ms is not None and line.at_ms > until_ms):
-                continue
+        for line in lines:
             if isinstance(line, World):
                 world = line
             elif isinstance(line, Looked) and not line.failed and world is not None:
@@ -206,8 +202,6 @@ def today_in(folder: Folder, until_ms: int | None) -> Today:
 
 def unread_in(folder: Folder) -> str | None:
     """Return why `__consumer_offsets` was not recorded at the last look; None where it was."""
-    for files in reversed(begun(folder)):
-        looks = [look for look in read(files, Looked) if isinstance(look, Looked)]
-        if looks:
-            return looks[-1].unread
-    return None
+    looks = (lines[-1] for lines in newest_first(folder, Looked) if lines)
+    newest = next(looks, None)
+    return newest.unread if isinstance(newest, Looked) else None

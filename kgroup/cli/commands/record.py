@@ -13,8 +13,8 @@ from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import open_admin, stop_after_s
+from kgroup.cli.env.webhook import CLOSING_S, PostLimits, webhook_at
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.option_file import config_option
 from kgroup.cli.frame.options import make
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15})\s*(|kB|MB|GB|TB)")
-CLOSING_S = 10.0
 SETTLED = "notified"
 
 
@@ -133,7 +132,7 @@ def command(
             changed=post,
         )
         if metrics is not None:
-            open_.enter_context(_served(env, recorder, metrics, metrics_limit))
+            open_.callback(_served(env, recorder, metrics, metrics_limit))
         with _stopped_by_signals(stop):
             every_s = f"{terms.interval_ms / 1000:g} s"
             env.note(f"recording into {out}, with a look every {every_s}; Ctrl-C ends it")
@@ -194,13 +193,6 @@ def _posting(
 
     if form not in FORMATS:
         raise ConfigError(f"--notify-format {form!r} is unknown", "one of " + ", ".join(FORMATS))
-    if url is None:
-        if secret_file is not None:
-            raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
-        yield lambda incident: None
-        return
-    require_extra("http", "--notify", "httpx")
-    from kgroup.cli.env.webhook import PostLimits, Webhook
 
     def settled(id_: str) -> None:
         try:
@@ -208,19 +200,17 @@ def _posting(
         except StorageError as error:
             env.note(f"warning: {error.message}; {id_} may be posted again")
 
+    endless = PostLimits(tries=sys.maxsize, queue=sys.maxsize)
+    hook = webhook_at(env, url, secret_file, limits=endless, settled=settled)
+    if hook is None:
+        yield lambda incident: None
+        return
     stored = read_small(folder, SETTLED)
     if stored is None:
         number = resumed(folder)[0].number
         settled(f"-{number}")
     else:
         number = whole_number(stored.decode("utf-8", "replace").strip(), f"{folder}/{SETTLED}")
-    hook = Webhook(
-        url,
-        notify_secret(env.settings(), secret_file),
-        limits=PostLimits(tries=sys.maxsize, queue=sys.maxsize),
-        undelivered=lambda lost: env.note("warning: " + lost.sentence),
-        settled=settled,
-    )
 
     def post(incident: "Incident") -> None:
         name: Document = {"group_id": incident.title, "event": incident.event, "time": iso(incident.at_ms)}
@@ -234,8 +224,8 @@ def _posting(
         hook.close(CLOSING_S)
 
 
-@contextmanager
-def _served(env: Env, recorder: "Recorder", address: str, most: int) -> Iterator[None]:
+def _served(env: Env, recorder: "Recorder", address: str, most: int) -> Callable[[], None]:
+    """Serve metrics and health; return what ends that."""
     require_extra("metrics", "--metrics", "prometheus_client")
     from kgroup.admin.recording.metrics import Metrics
     from kgroup.scrapes import LOOPBACK
@@ -244,10 +234,7 @@ def _served(env: Env, recorder: "Recorder", address: str, most: int) -> Iterator
     served = Metrics(lambda: recorder.state, most)
     where = served.start(host.strip("[]") or LOOPBACK, whole_number(port, "--metrics"))
     env.note(f"metrics: http://{where}/metrics, health: http://{where}/healthz")
-    try:
-        yield
-    finally:
-        served.stop()
+    return served.stop
 
 
 @contextmanager

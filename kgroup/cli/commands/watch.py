@@ -13,9 +13,8 @@ from kgroup.admin.read.watching import Change, differences, sight_changes
 from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.secrets import notify_secret
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.env.webhook import Webhook
+from kgroup.cli.env.webhook import CLOSING_S, Webhook, webhook_at
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import expand
@@ -24,8 +23,6 @@ from kgroup.cli.output.tables import Block
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.durations import iso, parse_duration
-from kgroup.errors import ConfigError
-from kgroup.extras import require_extra
 
 if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks
@@ -202,8 +199,6 @@ def _value(value: object) -> str:
 
 
 NOT_DELIVERED = "NOT_DELIVERED"
-CLOSING_S = 10.0
-"""How long the remaining events are posted when the command ends."""
 
 
 @contextmanager
@@ -212,15 +207,10 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
 
     An interrupted block whose events did not all arrive raises a Failure that names them.
     """
-    if url is None:
-        if secret_file is not None:
-            raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
+    hook = webhook_at(env, url, secret_file)
+    if hook is None:
         yield None
         return
-
-    require_extra("http", "--notify", "httpx")
-    secret = notify_secret(env.settings(), secret_file)
-    hook = Webhook(url, secret, undelivered=lambda lost: env.note("warning: " + lost.sentence))
     try:
         yield hook
     except KeyboardInterrupt:

@@ -17,13 +17,17 @@ from binascii import Error as NotBase64
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.secrets import notify_secret
 from kgroup.client.retry import Backoff
 from kgroup.domain import Document, count_of
 from kgroup.errors import ConfigError
+from kgroup.extras import require_extra
 
 if TYPE_CHECKING:
     import httpx
@@ -32,6 +36,8 @@ ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature
 SECRET_PREFIX = "whsec_"
 _WORTH_ANOTHER_TRY = frozenset({408, 425, 429})
 _LONGEST_RETRY_AFTER_S = 60.0
+CLOSING_S = 10.0
+"""How long the remaining events are posted when a command ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,29 @@ class Webhook:
         lost = Undelivered(post.id, post.event, why, self.where)
         self.lost.append(lost)
         self._report(lost)
+
+
+def webhook_at(
+    env: Env,
+    url: str | None,
+    secret_file: Path | None,
+    *,
+    limits: PostLimits | None = None,
+    settled: Callable[[str], None] = lambda id_: None,
+) -> Webhook | None:
+    """Return the webhook of --notify, which notes what it gives up; None without a URL."""
+    if url is None:
+        if secret_file is not None:
+            raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
+        return None
+    require_extra("http", "--notify", "httpx")
+    return Webhook(
+        url,
+        notify_secret(env.settings(), secret_file),
+        limits=limits,
+        undelivered=lambda lost: env.note("warning: " + lost.sentence),
+        settled=settled,
+    )
 
 
 def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[str, str]:
