@@ -1,10 +1,11 @@
 """Frozen values that every layer shares."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache, lru_cache
+from operator import attrgetter
 from types import FunctionType, MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
@@ -70,9 +71,17 @@ def _init_of(made: type, by_name: bool) -> FunctionType:
     return init
 
 
-def _compared(self: object) -> list[object]:
-    declared = self.__dataclass_fields__  # type: ignore[attr-defined]
-    return [getattr(self, name) for name, each in declared.items() if each.compare]
+_COMPARED: dict[type, Callable[[object], object]] = {}
+"""What takes the compared fields from an object of a class, made when the first one is compared."""
+
+
+def _compared(self: object) -> object:
+    take = _COMPARED.get(self.__class__)
+    if take is None:
+        declared = self.__dataclass_fields__  # type: ignore[attr-defined]
+        names = [name for name, each in declared.items() if each.compare]
+        take = _COMPARED[self.__class__] = attrgetter(*names) if names else lambda of: ()
+    return take(self)
 
 
 def _same(self: object, other: object) -> bool:
@@ -80,7 +89,7 @@ def _same(self: object, other: object) -> bool:
 
 
 def _hash(self: object) -> int:
-    return hash(tuple(_compared(self)))
+    return hash(_compared(self))
 
 
 def _shown(self: object) -> str:
