@@ -30,12 +30,12 @@ from kgroup.admin.read.lag_report import measure
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.recording.lines import (
     Began,
+    Commits,
     Ended,
     Ends,
     Incident,
     Judged,
     Lags,
-    LagsMoved,
     Looked,
     Members,
     Removed,
@@ -241,16 +241,15 @@ def test_an_end_that_moves_is_stored_once_for_all_groups_and_no_row_with_it(serv
     produce(service.client, "orders", 0, 1)
     service.step()
     service.step()
-    before = [*service.lines(Lags), *service.lines(LagsMoved)]
+    before = [*service.lines(Lags), *service.lines(Commits)]
     for _ in range(3):
         produce(service.client, "orders", 0, 1)
         service.step()
-    assert [*service.lines(Lags), *service.lines(LagsMoved)] == before and len(service.lines(Ends)) >= 4
+    assert [*service.lines(Lags), *service.lines(Commits)] == before and len(service.lines(Ends)) >= 4
     service.client.commit("b", "orders", {1: 0, 0: 1})
     service.step()
-    *_, line = service.lines(LagsMoved)
-    ((topic, partitions, offsets, _),) = line.commits
-    assert (line.group_id, line.rows, topic, partitions, offsets) == ("b", (), "orders", (0,), (1,))
+    *_, line = service.lines(Commits)
+    assert (line.group_id, line.topic, line.partitions, line.offsets) == ("b", "orders", (0, 1), (1, 0))
 
 
 def test_a_look_requests_all_topics_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +393,7 @@ def test_each_day_is_read_by_itself(service: Service, kgroup: Kgroup) -> None:
     first.folder.delete(first.name)
     assert then(kgroup, service, at_ms, "web").code == ExitCode.OK
     kinds = {type(line).__name__ for line in read(second)}
-    assert kinds == {"Began", "Judged", "Members", "Ends", "Lags", "World", "Looked"}
+    assert kinds == {"Began", "Judged", "Members", "Ends", "Lags", "Commits", "World", "Looked"}
 
 
 def test_the_segments_are_those_of_a_capture(service: Service, kgroup: Kgroup) -> None:

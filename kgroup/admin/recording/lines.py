@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Alike, Checkup
@@ -92,7 +92,7 @@ class NotJudged:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where the logs of a topic begin and end, for the partitions in which that changed; None is unknown."""
+    """Where the logs of a topic begin and end, for the partitions that groups read; None is unknown."""
 
     at_ms: int
     topic: str
@@ -102,48 +102,32 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class LagHead:
-    """A group without its partitions; `all_rows` is off where it may read partitions that no row has."""
+class Lags:
+    """The lag of a group; `all_rows` is off where it may read partitions that no row has.
 
+    A row whose commit stands in `Commits` has nothing that follows from that and from `Ends`.
+    """
+
+    at_ms: int
+    group_id: str
     type: str
     state: str
     all_rows: bool
     errors: tuple[ItemError, ...]
     no_offsets: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Lags:
-    """The lag of a group, all of its rows.
-
-    A row without the end of its log and a reason for that has the end of `Ends`, and all that follows from
-    it: of one with an age, that is the time of the record.
-    """
-
-    at_ms: int
-    group_id: str
-    head: LagHead
     rows: tuple[PartitionLag, ...]
 
 
-class Commits(NamedTuple):
-    """The rows of a topic in which only the commit moved; the time of the record there (None: none)."""
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The commits of a group for a topic, and the times of the records there (None: unknown, or none)."""
 
+    at_ms: int
+    group_id: str
     topic: str
     partitions: tuple[int, ...]
     offsets: tuple[int, ...]
     written_ms: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LagsMoved:
-    """Where the lag of a group differs from the look before; the head is None where it does not."""
-
-    at_ms: int
-    group_id: str
-    head: LagHead | None
-    rows: tuple[PartitionLag, ...]
-    commits: tuple[Commits, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,17 +199,20 @@ class Incident:
 
 
 Line: TypeAlias = (
-    Began
-    | Ended
-    | Looked
-    | Judged
-    | NotJudged
-    | Ends
-    | Lags
-    | LagsMoved
-    | Members
-    | World
-    | Removed
-    | Incident
+    Began | Ended | Looked | Judged | NotJudged | Ends | Lags | Commits | Members | World | Removed | Incident
 )
 CODEC: Codec[Line] = Codec(Line)
+
+
+def about(line: Line) -> tuple[object, ...]:
+    """Return what a line is about: a later one about the same takes its place."""
+    kind = Judged if isinstance(line, NotJudged) else type(line)
+    return kind, getattr(line, "group_id", None), getattr(line, "topic", None)
+
+
+def content(line: Line) -> object:
+    """Return what a line says, whenever it says so."""
+    if isinstance(line, Commits):
+        # Of one record the time differs by how long the looks took.
+        return line.partitions, line.offsets, [written_ms is None for written_ms in line.written_ms]
+    return replace(line, at_ms=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.diagnose.doctor import PATIENCE_S, Checkup, examine_all
@@ -13,7 +13,7 @@ from kgroup.admin.read.lag_report import GroupLag, in_time, report_of
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.today import today
 from kgroup.admin.recording.growing_past import GrowingPast
-from kgroup.admin.recording.lags import Seen
+from kgroup.admin.recording.lags import lines_of
 from kgroup.admin.recording.lines import (
     Ends,
     Judged,
@@ -23,6 +23,8 @@ from kgroup.admin.recording.lines import (
     NotJudged,
     Person,
     World,
+    about,
+    content,
 )
 from kgroup.admin.refusals import item_error
 from kgroup.domain import TopicPartition, grouped, uuid_bytes
@@ -150,59 +152,49 @@ class Known:
     """What the lines of a file say already; `lines` returns what a look adds."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Judged | NotJudged] = {}
-        self._members: dict[str, tuple[Person, ...] | None] = {}
-        self._ends: dict[TopicPartition, tuple[int | None, int | None]] = {}
-        self._seen = Seen()
-        self._world: World | None = None
+        self._said: dict[tuple[object, ...], object] = {}
 
     def lines(self, now: Look, terms: Terms, unread: str | None) -> list[Line]:
         """Return the lines of a look, the one that ends it last."""
         if now.failed is not None:
             return [Looked(now.at_ms, now.at_ms, terms.interval_ms, True, (now.failed,), unread)]
-        lines: list[Line] = []
-        for name, line in self._judged(now).items():
-            if self._groups.get(name) != line:
-                self._groups[name] = line
-                lines.append(replace(line, at_ms=now.at_ms))
-        for name, each in now.facts.items():
-            people = _people(each)
-            if name not in self._members or self._members[name] != people:
-                self._members[name] = people
-                lines.append(Members(now.at_ms, name, people))
-        ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
-        lines += self._of_logs(now, ends)
-        seen = Seen(now.at_ms, now.lags, ends)
-        lines += seen.since(self._seen)
-        self._seen = seen
-        topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
-        world = World(0, topics, now.world.retention_ms)
-        if world != self._world:
-            self._world = world
-            lines.append(replace(world, at_ms=now.at_ms))
         began_ms = now.at_ms if now.world.seen_ms is None else now.world.seen_ms
-        return [*lines, Looked(now.at_ms, began_ms, terms.interval_ms, False, now.unseen, unread)]
+        ended = Looked(now.at_ms, began_ms, terms.interval_ms, False, now.unseen, unread)
+        return [*self.new(self._judged(now)), *self.new(_seen(now)), ended]
 
-    def _judged(self, now: Look) -> dict[str, Judged | NotJudged]:
+    def new(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield the lines that say something else than the last ones about the same."""
+        for line in lines:
+            key, said = about(line), content(line)
+            if self._said.get(key) != said:
+                self._said[key] = said
+                yield line
+
+    def _judged(self, now: Look) -> list[Judged | NotJudged]:
         found: dict[str, Judged | NotJudged] = {
-            name: Judged.of(checkup) for name, checkup in now.checkups.items()
+            name: Judged.of(checkup, now.at_ms) for name, checkup in now.checkups.items()
         }
         for name, error in now.errors.items():
-            found[name] = NotJudged(0, name, None if error.code == ABSENT else error)
-        for name, before in self._groups.items():
-            if name not in found:
+            found[name] = NotJudged(now.at_ms, name, None if error.code == ABSENT else error)
+        for before in self._said.values():
+            if isinstance(before, Judged | NotJudged) and (name := before.group_id) not in found:
                 gone = isinstance(before, NotJudged) and before.error is None
-                found[name] = NotJudged(0, name, None if gone else _not_listed(name, now.unseen))
-        return found
+                found[name] = NotJudged(now.at_ms, name, None if gone else _not_listed(name, now.unseen))
+        return [*found.values()]
 
-    def _of_logs(self, now: Look, ends: Mapping[TopicPartition, int | None]) -> list[Ends]:
-        logs = {place: (now.starts.get(place), end) for place, end in ends.items()}
-        changed = {place: at for place, at in logs.items() if self._ends.get(place) != at}
-        self._ends |= changed
-        by_topic = grouped((place.topic, (place.partition, *changed[place])) for place in sorted(changed))
-        return [
-            Ends(now.at_ms, topic, *map(tuple, zip(*rows, strict=True))) for topic, rows in by_topic.items()
-        ]
+
+def _seen(now: Look) -> Iterator[Line]:
+    """Yield all that a look saw besides the check-ups."""
+    for name, each in now.facts.items():
+        yield Members(now.at_ms, name, _people(each))
+    ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
+    logs = ((place.topic, (place.partition, now.starts.get(place), ends[place])) for place in sorted(ends))
+    for topic, rows in grouped(logs).items():
+        yield Ends(now.at_ms, topic, *zip(*rows, strict=True))
+    for lag in now.lags.values():
+        yield from lines_of(now.at_ms, lag, ends)
+    topics = None if now.world.topics is None else tuple(sorted(now.world.topics.items()))
+    yield World(now.at_ms, topics, now.world.retention_ms)
 
 
 def _not_listed(name: str, unseen: Sequence[ItemError]) -> ItemError | None:

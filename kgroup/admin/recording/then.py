@@ -8,21 +8,20 @@ from itertools import chain
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import GroupLag
-from kgroup.admin.recording.lags import Seen
+from kgroup.admin.recording.lags import lag_of
 from kgroup.admin.recording.lines import (
     Began,
+    Commits,
     Ended,
     Ends,
     Judged,
     Lags,
-    LagsMoved,
     Line,
     Looked,
     NotJudged,
     World,
 )
 from kgroup.admin.recording.observed import File, Unreadable, begun, newest_first, read, stamp
-from kgroup.domain import TopicPartition, place_of
 from kgroup.durations import utc
 from kgroup.errors import StorageError
 from kgroup.history.fold.removals import Today
@@ -32,7 +31,7 @@ from kgroup.history.sources.layout import OBSERVED
 INTERVALS = 3
 """The number of intervals after which a look says nothing about the present any more."""
 _ALWAYS = (Began, Ended, Looked, Judged, NotJudged)
-_OF_LAG = (Ends, Lags, LagsMoved)
+_OF_LAG = (Ends, Lags, Commits)
 
 
 @dataclass(slots=True)
@@ -50,8 +49,9 @@ class Then:
     unreadable: list[str] = field(default_factory=list)
     began: Began | None = None
     ended: Ended | None = None
-    _ends: dict[TopicPartition, int | None] = field(default_factory=dict)
-    _lags: dict[str, tuple[Lags, list[LagsMoved]]] = field(default_factory=dict)
+    _ends: dict[str, Ends] = field(default_factory=dict)
+    _lags: dict[str, Lags] = field(default_factory=dict)
+    _commits: dict[tuple[str, str], Commits] = field(default_factory=dict)
     _look: list[Line] = field(default_factory=list)
 
     def take(self, line: Line) -> None:
@@ -68,7 +68,7 @@ class Then:
         match line:
             case Began():
                 self.began, self.looked, self.ended = line, None, None
-                for known in (self.judged, self._ends, self._lags):
+                for known in (self.judged, self._ends, self._lags, self._commits):
                     known.clear()
             case Ended():
                 self.ended = line
@@ -76,22 +76,21 @@ class Then:
                 self.looked = line
             case Judged() | NotJudged():
                 self.judged[line.group_id] = line
-                if isinstance(line, NotJudged):
-                    self._lags.pop(line.group_id, None)
             case Lags():
-                self._lags[line.group_id] = line, []
-            case LagsMoved() if line.group_id in self._lags:
-                self._lags[line.group_id][1].append(line)
+                self._lags[line.group_id] = line
+            case Commits():
+                self._commits[line.group_id, line.topic] = line
             case Ends():
-                places = (place_of(line.topic, number) for number in line.partitions)
-                self._ends |= zip(places, line.ends, strict=True)
+                self._ends[line.topic] = line
 
     def lag(self, group_id: str) -> GroupLag | None:
         """Return the lag of a group at the look; None where that did not look at it."""
-        lines = self._lags.get(group_id)
-        if self.looked is None or lines is None:
+        line, judged = self._lags.get(group_id), self.judged.get(group_id)
+        if self.looked is None or line is None or not isinstance(judged, Judged):
             return None
-        return Seen(self.looked.at_ms, ends=self._ends).group(*lines)
+        topics = dict.fromkeys(row.topic for row in line.rows)
+        commits = [self._commits[group_id, topic] for topic in topics]
+        return lag_of(self.looked.at_ms, line, commits, [self._ends[t] for t in topics if t in self._ends])
 
     @property
     def text(self) -> str:
