@@ -14,7 +14,6 @@ from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN
-from kgroup.admin.models import Member
 from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
 from kgroup.admin.statuses import PROMPT_MS, PartitionStatus
@@ -223,12 +222,11 @@ def _silent_hosts(facts: Facts) -> set[str]:
 
 
 def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str, int]]:
-    """Yield the status, the owner's host and the last commit in ms (-1: unknown) of each owned partition."""
-    hosts = {member.member_id: _host(member) for member in facts.group.known_members}
+    """Yield the status, the owner's host and the last commit in ms (-1: unknown) of each owned partition.
+
+    Where a host is unknown it proves nothing about others.
+    """
+    hosts = {member.member_id: member.host for member in facts.group.known_members if member.host}
     for place, row in facts.rows:
         if row.status is not None and row.member_id in hosts:
             yield row.status.name, hosts[row.member_id], facts.committed_ms.get(place, -1)
-
-
-def _host(member: Member) -> str:
-    return (member.host or "unknown").removeprefix("/")

@@ -20,9 +20,11 @@ STALLED, IDLE = PartitionStatus.STALLED, PartitionStatus.IDLE
 SILENT = Diagnosis("KG310", "error", "it has committed nothing for 60 s", None)
 
 
-def group(name: str, status: PartitionStatus, committed_s: int, host: str = HOST) -> tuple[Facts, Checkup]:
+def group(
+    name: str, status: PartitionStatus, committed_s: int, host: str | None = HOST
+) -> tuple[Facts, Checkup]:
     """A group of one member with one partition, which was committed last at this time."""
-    member = Member("m-0", None, "app", f"/{host}", None, "classic", None, MemberStatus.STABLE)
+    member = Member("m-0", None, "app", host, None, "classic", None, MemberStatus.STABLE)
     row = OffsetRow(name, 0, 5, 9, 4, None, None, "m-0", None, status=Status(status, "ok"))
     told = GroupDescription(name, "classic", "consumer", "Stable", members=(member,), offsets=(row,))
     committed = {TopicPartition(name, 0): committed_s * 1000}
@@ -57,6 +59,10 @@ def test_silent_members_of_one_host_are_one_incident(others: tuple[tuple[Facts, 
 def test_a_host_on_which_another_member_commits_is_no_cause(status: PartitionStatus) -> None:
     """Two members hung by chance on a host where others went on, having read everything."""
     assert keys(*SICK, group("c", status, 99)) == {"group a", "group b"}
+
+
+def test_members_whose_hosts_are_unknown_are_not_of_one_host() -> None:
+    assert keys(group("a", STALLED, 40, None), group("b", STALLED, 42, None)) == {"group a", "group b"}
 
 
 def test_a_coordinator_that_can_store_nothing_is_one_cause() -> None:
