@@ -438,7 +438,9 @@ def test_a_full_disk_is_waited_for(service: Service, kgroup: Kgroup, monkeypatch
     assert service.changes == [] and service.recorder.state.disk is not None
     after = service.step()
     assert sum("No space left" in text and not text.startswith("over") for text in service.noted) == 1
-    assert service.noted[-1].startswith("over: ") and service.recorder.state.disk is None
+    over, incident = service.noted[-2:]
+    assert over.startswith("over: ") and service.recorder.state.disk is None
+    assert incident.startswith("opened error: web: ") and "; caused by: " in incident
     assert then(kgroup, service, before, "web").code == ExitCode.BAD_VERDICT
     assert then(kgroup, service, dark[-1], "web").code == ExitCode.PARTIAL
     assert then(kgroup, service, after, "batch").document["data"]["groups"]

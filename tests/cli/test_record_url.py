@@ -278,7 +278,9 @@ def test_a_store_that_is_away_is_waited_for(service: Service, kgroup: Kgroup) ->
     service.store.up()
     after = service.step()
     assert sum("could not be reached" in text and not text.startswith("over") for text in service.noted) == 1
-    assert service.noted[-1].startswith("over: ") and service.recorder.state.disk is None
+    over, incident = service.noted[-2:]
+    assert over.startswith("over: ") and service.recorder.state.disk is None
+    assert incident.startswith("opened error: web: ") and "; caused by: " in incident
     codes = {
         moment: kgroup("doctor", "web", "--at", str(moment), "--files", URL).code
         for moment in (before, dark[-1], after)

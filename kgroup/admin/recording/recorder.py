@@ -148,6 +148,7 @@ class Recorder:
         self._say("unseen", "; ".join(f"not all groups are seen: {each.message}" for each in now.unseen))
         self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
         for change in changes:
+            self._note(f"{change.event} {change.severity}: {change.title}; caused by: {change.caused_by}")
             self._changed(change)
 
     def tidy(self) -> None:
