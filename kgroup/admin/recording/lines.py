@@ -165,14 +165,11 @@ class World:
 class Removed:
     """A file that was removed to keep the recording within its limits.
 
-    The name of a segment has the first offset that went, and `until` is the first one that is left.
+    The name of a segment has the first offset that went; that of the oldest one there, the first one left.
     """
 
     at_ms: int
     file: str
-    bytes: int
-    modified_ms: int
-    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

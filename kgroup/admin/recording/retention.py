@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kgroup.admin.recording.lines import Removed
 from kgroup.admin.recording.observed import STAMP
 from kgroup.domain import grouped
 from kgroup.history.sources.folders import Folder, Stored
-from kgroup.history.sources.layout import FORMER, OBSERVED, base_offset
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A segment, or a file of observations and those that go on from it; `next` is the segment after it."""
-
-    files: Sequence[Stored]
-    next: Stored | None
-
-    @property
-    def age(self) -> tuple[int, str]:
-        return max(file.modified_ms for file in self.files), self.files[0].name
+from kgroup.history.sources.layout import FORMER, OBSERVED
 
 
 def remove_old(folder: Folder, now_ms: int, keep_ms: int | None, most_bytes: int | None) -> Iterator[Removed]:
@@ -31,28 +18,29 @@ def remove_old(folder: Folder, now_ms: int, keep_ms: int | None, most_bytes: int
     """
     stored = folder.files()
     size = sum(file.bytes for file in stored)
-    for whole in sorted(_removable(stored), key=lambda whole: whole.age):
-        old = keep_ms is not None and whole.age[0] < now_ms - keep_ms
+    for files in sorted(_removable(stored), key=_age):
+        old = keep_ms is not None and _age(files)[0] < now_ms - keep_ms
         if not old and (most_bytes is None or size <= most_bytes):
             break
         # What an interruption leaves is the start: files that go on from it do not stand for themselves.
-        for file in reversed(whole.files):
+        for file in reversed(files):
             folder.delete(file.name)
             size -= file.bytes
-            until = None if whole.next is None else base_offset(Path(whole.next.name))
-            yield Removed(now_ms, file.name, file.bytes, file.modified_ms, until)
+            yield Removed(now_ms, file.name)
 
 
-def _removable(stored: Sequence[Stored]) -> Iterator[_Whole]:
+def _age(files: Sequence[Stored]) -> tuple[int, str]:
+    return max(file.modified_ms for file in files), files[0].name
+
+
+def _removable(stored: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
+    """Yield what goes as one: a segment, or a file of observations with those that go on from it."""
     by_place = grouped((file.name.rpartition("/")[0], file) for file in stored)
     for place, files in by_place.items():
         files.sort(key=lambda file: file.name.removesuffix(".ndjson"))
         if place == OBSERVED:
-            wholes = grouped((Path(file.name).name[:STAMP], file) for file in files)
-            yield from [_Whole(whole, None) for whole in wholes.values()][:-1]
+            yield from [*grouped((Path(file.name).name[:STAMP], file) for file in files).values()][:-1]
             continue
         segments = [file for file in files if file.name.endswith(".log")]
         former = any(part.startswith(FORMER) for part in place.split("/"))
-        for file, after in zip(segments, [*segments[1:], None], strict=False):
-            if after is not None or former:
-                yield _Whole([file], after)
+        yield from ([file] for file in (segments if former else segments[:-1]))

@@ -53,7 +53,7 @@ EVERY: list[Line] = [
     Ends(NOW, "orders", (0, 2), (0, None), (None, 1 << 62)),
     Members(NOW, "orders", (Person("m-1", None, "c", "/10.0.0.1"),)),
     Members(NOW, "orders", None),
-    Removed(NOW, "__consumer_offsets-7/0.log", 10, 5, 12),
+    Removed(NOW, "__consumer_offsets-7/0.log"),
     Incident(NOW, 4, "opened", "1-a", "group g", 1, "error", ("KG104",), ("g",), "t", "c", ("e",), "run"),
 ]
 
