@@ -735,6 +735,20 @@ def test_of_a_moment_one_recording_is_asked(command: str, kgroup: Kgroup, tmp_pa
     assert ran.code == ExitCode.FAILED and "has no observations" in ran.err
 
 
+def test_a_recording_is_of_one_cluster(service: Service, kgroup: Kgroup) -> None:
+    """Another cluster's log was set aside as one that was created again."""
+    service.client.commit("batch", "orders", {0: 0})
+    service.step()
+    before = {file.name: file.bytes for file in service.place.files()}
+    with Cluster({"orders": 1}) as other:
+        argv = ("record", str(service.folder), "--stop-after", "1ms", "-b")
+        ran = kgroup(*argv, other.bootstrap)
+        assert ran.code == ExitCode.FAILED and "is a recording of the cluster " in ran.err, ran.err
+        after = {file.name: file.bytes for file in service.place.files()}
+        assert after == {**before, ".recorder": 0}
+    assert kgroup(*argv, service.client.bootstrap).code == ExitCode.OK
+
+
 def test_what_is_not_there_any_more_is_named_once_there_is_room_to_say_so(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,8 +37,8 @@ class Held:
 _CODEC: Codec[Held] = Codec(Held)
 
 
-class Lost(StorageError):
-    """Another recorder has taken the lease: this one must end."""
+class NotOurs(StorageError):
+    """Another recorder has taken the lease, or the recording is another cluster's: this one must end."""
 
 
 class Lease:
@@ -50,7 +50,7 @@ class Lease:
         self._own = RemoteFolder(folder.place, folder.options)
         self._me = f"{socket.gethostname()}, process {os.getpid()} ({uuid.uuid4().hex[:8]})"
         self._valid_s = 0.0
-        self._lost: Lost | None = None
+        self._lost: NotOurs | None = None
 
     def take(self, note: Callable[[str], None]) -> None:
         """Take it, or wait until one that nobody renews runs out; StorageError if another recorder runs."""
@@ -80,7 +80,7 @@ class Lease:
         """Make it last from now on, unless another has it; StorageError if the store does not answer."""
         began_s, held = self._cluster.retry.clock(), self._held()
         if held is not None and held.holder != self._me:
-            self._lost = Lost(
+            self._lost = NotOurs(
                 f"{self._folder} is recorded into by {held.holder} now: this recorder ends",
                 hint="its lease ran out while the store did not answer, or this process did not run",
             )
@@ -89,7 +89,7 @@ class Lease:
         self._valid_s = began_s + LASTS_S
 
     def check(self) -> None:
-        """Raise Lost if another recorder has it, StorageError if it ran out and could not be renewed yet."""
+        """Raise NotOurs if another recorder has it, StorageError if it ran out and is not renewed yet."""
         if self._lost is not None:
             raise self._lost
         if self._cluster.retry.clock() >= self._valid_s:

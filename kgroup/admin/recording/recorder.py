@@ -11,7 +11,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.causes import bad_of
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.admin.recording.incidents import BACK_MS, Incidents
-from kgroup.admin.recording.lease import Lost
+from kgroup.admin.recording.lease import NotOurs
 from kgroup.admin.recording.lines import OPEN, Began, Ended, Incident, Line, Looked, Removed
 from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of, look
 from kgroup.admin.recording.observed import Observed, newest_first
@@ -76,8 +76,8 @@ class Recorder:
         self._terms, self._limits, self._severity = terms, limits, severity
         self._note, self._changed = note, changed
         self._observed = Observed(folder)
-        self._incidents, self._last_ms = resumed(folder)
-        self._log = TopicLog(cluster, folder, limits.upload_s, self._lacks)
+        self._incidents, self._last_ms, cluster_id = resumed(folder)
+        self._log = TopicLog(cluster, folder, limits.upload_s, self._lacks, cluster_id)
         self._past = GrowingPast(cluster)
         self._known: Known | None = None
         self._brokers: dict[int, str] = {}
@@ -125,6 +125,8 @@ class Recorder:
     def look(self) -> None:
         """Look at the groups, and store what is different."""
         now = look(self._cluster, self._find, self._terms, self._past)
+        if now.failed is None:
+            self._log.check_cluster()
         self._log.refresh(ids_of(now.world))
         now = after(self.state.looked, replace(now, at_ms=self._now_ms()))
         self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
@@ -199,7 +201,7 @@ class Recorder:
         self._begun = True
 
     def _full(self, error: StorageError) -> None:
-        if isinstance(error, Lost):
+        if isinstance(error, NotOurs):
             raise error
         if self.state.disk is None:
             self.state = replace(self.state, disk=error.message)
@@ -242,8 +244,8 @@ class Recorder:
         self._rebalances = {name: at for name, at in self._rebalances.items() if name in now.facts}
 
 
-def resumed(folder: Folder) -> tuple[Incidents, int]:
-    """Return the incidents that a recording leaves open, and the time of its last line."""
+def resumed(folder: Folder) -> tuple[Incidents, int, str | None]:
+    """Return the incidents that a recording leaves open, the time of its last line, and its cluster."""
     found: list[Began | Incident] = []
     last_ms = 0
     for lines in newest_first(folder, Began, Looked, Ended, Removed, Incident):
@@ -252,8 +254,10 @@ def resumed(folder: Folder) -> tuple[Incidents, int]:
         # What was closed may come back: no later file repeats it.
         if found and found[0].at_ms < last_ms - BACK_MS:
             break
-    changes = max((line.changes for line in found if isinstance(line, Began)), default=0)
-    return Incidents.resumed((line for line in found if isinstance(line, Incident)), changes), last_ms
+    began = [line for line in found if isinstance(line, Began)]
+    changes = max((line.changes for line in began), default=0)
+    incidents = Incidents.resumed((line for line in found if isinstance(line, Incident)), changes)
+    return incidents, last_ms, next((line.cluster_id for line in began[::-1] if line.cluster_id), None)
 
 
 def changes_after(folder: Folder, number: int) -> list[Incident]:

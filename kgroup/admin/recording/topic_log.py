@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.gaps import Gap, add_gap
+from kgroup.admin.recording.lease import NotOurs
 from kgroup.domain import OFFSETS_TOPIC, uuid_text
 from kgroup.durations import utc
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
@@ -25,12 +26,19 @@ class TopicLog:
 
     `unread` is why the topic is not recorded; `failures` are the partitions that the last poll did not read
     to their ends. `read_ms` is the time of the last poll that did. `note` gets each gap, once it is stored.
+    `cluster_id` is that of the recording, None if that is unknown.
     """
 
     def __init__(
-        self, cluster: ClusterView, folder: Folder, upload_s: float, note: Callable[[str], None]
+        self,
+        cluster: ClusterView,
+        folder: Folder,
+        upload_s: float,
+        note: Callable[[str], None],
+        cluster_id: str | None = None,
     ) -> None:
         self._cluster, self._folder, self._upload_s, self._note = cluster, folder, upload_s, note
+        self._cluster_id = cluster_id
         self._recording: Recording | None = None
         self._again_s = self._uploaded_s = 0.0
         self._ids: set[bytes] = set()
@@ -87,7 +95,18 @@ class TopicLog:
             with suppress(KgroupError):  # the next poll says what cannot be read
                 capture.topic.refresh(topics)
 
+    def check_cluster(self) -> None:
+        """Raise NotOurs if the recording is another cluster's; KgroupError if no broker answers."""
+        now = self._cluster.cluster_id()
+        if None not in (now, self._cluster_id) and now != self._cluster_id:
+            raise NotOurs(
+                f"{self._folder} is a recording of the cluster {self._cluster_id}, and this one is {now}",
+                hint="give each cluster a place of its own",
+            )
+
     def _opened(self) -> Recording:
+        # Another cluster's log would be set aside as one that was replaced.
+        self.check_cluster()
         stored = stored_topics(self._folder)
         self._ids = {id_ for id_, name in stored.items() if name == OFFSETS_TOPIC}
         timeout_s = self._cluster.retry.timeout_s

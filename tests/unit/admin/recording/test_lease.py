@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.recording.lease import ASKED_S, LASTS_S, LOCK, Lease, Lost, alone
+from kgroup.admin.recording.lease import ASKED_S, LASTS_S, LOCK, Lease, NotOurs, alone
 from kgroup.errors import StorageError
 from kgroup.history.sources.folders import RemoteFolder
 from tests.memory_store import MemoryStore, opened
@@ -118,7 +118,7 @@ def test_who_lost_it_writes_nothing_more(recorders: Recorders) -> None:
             change()
     recorders.running()
     lease.renew()
-    with pytest.raises(Lost, match="s3://bucket/recording is recorded into by .* now: this recorder ends"):
+    with pytest.raises(NotOurs, match="s3://bucket/recording is recorded into by .* now: this recorder ends"):
         folder.append("observed/a", 1, b"2")
     lease.give_up()
     assert recorders.store["observed/a"] == b"1" and LOCK in recorders.store.names
