@@ -10,7 +10,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import Named, is_glob, matches
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.checkups import code_of, result_of
 from kgroup.domain import Document
@@ -29,9 +29,7 @@ def examine_then(env: Env, groups: Sequence[str], place: "Folder", moment: str, 
     from kgroup.admin.diagnose.doctor import Examined
 
     past = at(place, parse_time(moment))
-    if past.unknown is not None:
-        return show(env, _unknown(past))
-    names, errors = _chosen(past, groups)
+    head, names, errors = _asked(past, groups)
     judged = [line for name in names if isinstance(line := past.judged.get(name), Judged)]
     errors += [not_found(past, name) for name in names if not isinstance(past.judged.get(name), Judged)]
     examined = Examined(tuple(line.checkup for line in judged), tuple(errors))
@@ -39,7 +37,6 @@ def examine_then(env: Env, groups: Sequence[str], place: "Folder", moment: str, 
     code = code_of(examined, hidden)
     if any(error.code == "NOT_SEEN" for error in errors):
         code = ExitCode.PARTIAL
-    head = (past.text, "")
     return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(past)))
 
 
@@ -59,15 +56,10 @@ def lag_then(
     from kgroup.cli.views.lag_parts import Shown
 
     past = at(place, parse_time(moment), with_lag=True)
-    if past.unknown is not None:
-        errors, lags = [ItemError("", "NOT_SEEN", past.unknown)], {}
-        head: tuple[str, ...] = (f"UNKNOWN: {past.unknown}",)
-        named = Named(())
-    else:
-        names, errors = _chosen(past, groups)
-        lags = {name: lag for name in names if (lag := past.lag(name)) is not None}
-        errors += [_no_lag(past, name) for name in names if name not in lags]
-        head, named = (past.text, ""), Named(tuple(names), tuple(_hidden(past, groups)))
+    head, names, errors = _asked(past, groups)
+    lags = {name: lag for name in names if (lag := past.lag(name)) is not None}
+    errors += [_no_lag(past, name) for name in names if name not in lags]
+    named = Named(tuple(names), tuple(_hidden(past, groups)))
     found = tuple(lags.values() if in_time else map(without_times, lags.values()))
     # What was not seen is no group that is missing.
     missing = frozenset(error.item for error in errors if error.code != "NOT_SEEN")
@@ -94,14 +86,17 @@ def recording_at(env: Env, files: Sequence[str] | None, options: Sequence[str] |
 
 def _hidden(past: Then, groups: Sequence[str]) -> Sequence[ItemError]:
     many = not groups or any(map(is_glob, groups))
-    return past.looked.unseen if past.looked is not None and many else ()
+    return past.looked.unseen if past.unknown is None and past.looked is not None and many else ()
 
 
-def _chosen(past: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemError]]:
-    """Return the groups meant; all that were seen, if none is named."""
+def _asked(past: Then, groups: Sequence[str]) -> tuple[tuple[str, ...], list[str], list[ItemError]]:
+    """Return how an answer begins, the groups meant (all seen ones if none is named), and errors."""
+    if past.unknown is not None:
+        return (f"UNKNOWN: {past.unknown}",), [], [ItemError("", "NOT_SEEN", past.unknown)]
+    head = (past.text, "")
     there = sorted(name for name, line in past.judged.items() if not _is_gone(line))
     if not groups:
-        return there, []
+        return head, there, []
     names: dict[str, None] = {}
     errors = []
     for wanted in groups:
@@ -109,7 +104,7 @@ def _chosen(past: Then, groups: Sequence[str]) -> tuple[list[str], list[ItemErro
         names |= dict.fromkeys(matching)
         if not matching:
             errors.append(not_found(past, wanted))
-    return list(names), errors
+    return head, list(names), errors
 
 
 def _is_gone(line: object) -> bool:
@@ -129,10 +124,3 @@ def recorded(past: Then) -> Document:
         "unknown": past.unknown,
         "log_not_recorded": None if look is None else look.unread,
     }
-
-
-def _unknown(past: Then) -> Result:
-    why = past.unknown or ""
-    errors = [ItemError("", "NOT_SEEN", why)]
-    data: Document = {"groups": [], "recorded": recorded(past)}
-    return Result(data, [f"UNKNOWN: {why}"], items="groups", errors=errors, exit_code=ExitCode.PARTIAL)
