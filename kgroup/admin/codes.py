@@ -242,7 +242,8 @@ CODES: dict[str, Code] = {
     "KG120": Code(
         WARN,
         "Offsets are committed from outside the membership",
-        "Find the tool or the consumer that commits in this group's name, and give it a group id of its own.",
+        "Find the tool or the consumer that commits in this group's name, and give it a group id of its own. "
+        "MirrorMaker's sync.group.offsets commits so for groups that are to move.",
         (_HISTORY,),
     ),
     "KG121": Code(

@@ -89,7 +89,10 @@ def outside(facts: Facts) -> Iterator[Found]:
         partitions = {partition for event in found for partition in event.partitions}
         yield (
             f"offsets of {some(partitions)} are committed again and again by no member of the group",
-            "a consumer with assign(), or a tool, uses this group id: give it one of its own",
+            (
+                "a consumer with assign(), a tool, or MirrorMaker's sync.group.offsets uses this group id: "
+                "unless it is meant to, give it one of its own"
+            ),
             [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in found[-FLAPS:]],
         )
 
