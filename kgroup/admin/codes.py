@@ -421,6 +421,12 @@ CODES: dict[str, Code] = {
         (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --shift-by 1"),
         "damaged",
     ),
+    "KG322": Code(
+        WARN,
+        "A committed offset was set back, or deleted and begun anew: records are read again",
+        "Nothing, if it was meant. Else stop the readers, and set the offset forward again.",
+        (_BLAME, "kgroup replay-log GROUP --since 1h --events rewound", _OFFSETS),
+    ),
     "KG401": Code(
         INFO,
         "Offsets are committed to Kafka (offsets.storage=kafka), not to ZooKeeper",

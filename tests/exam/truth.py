@@ -106,7 +106,9 @@ def truth_of(group: Group) -> Truth:
 
 
 def _is_read(group: Group, topic: str) -> bool:
-    return any(p.place.topic == topic and p.commits and p.exists for p in group.parts.values())
+    """Whether a record that was read shows when the topic's records come: of a former topic none is left."""
+    parts = (part for part in group.parts.values() if part.place.topic == topic and part.exists)
+    return any(part.committed and part.committed <= part.end for part in parts)
 
 
 def _in_scope(group: Group, part: Part) -> bool:

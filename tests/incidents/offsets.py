@@ -43,7 +43,7 @@ def reset_with_kgroup(scene: Scene) -> Truth:
         why="a reset; the journal has it",
         describe=Says((at("groups", state="Empty"),)),
         lag=Says((at("groups", total_lag="^200$", unknown_partitions="^0$"),)),
-        doctor=Says((verdict("healthy"),)),
+        doctor=Says((verdict("healthy"), finding("warn", "set back, and up to 200 records"))),
         blame=Says((blamed("rewind", "kgroup"), blamed("rewind", rf"{topic}[-:]0-3|all 4|4 partitions"))),
         replay_log=Says((event("rewound", cause="kgroup"),), (at("events", suspicious="true"),)),
         cause="kgroup, by",

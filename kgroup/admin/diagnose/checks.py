@@ -16,6 +16,7 @@ from kgroup.admin.diagnose.group_size import full
 from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
 from kgroup.admin.diagnose.rebalances import flapping, outside, restless
 from kgroup.admin.diagnose.restarts import slow_restarts
+from kgroup.admin.diagnose.set_back import set_back
 from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
@@ -74,6 +75,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG316": given_up,
     "KG317": rejected,
     "KG318": came_back,
+    "KG322": set_back,
 }
 
 

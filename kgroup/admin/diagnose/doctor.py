@@ -88,10 +88,12 @@ def examine_all(
 
     `window_ms` is how far back history counts. `left_out` are the LOOKS to exclude. A group that is seen
     rebalancing, or with offsets held open, is polled again for up to `patience_s`, and so is a share group
-    whose records wait for its members. `past` is a history that goes on from one check-up to the next, and
-    `seen` gets each group's facts, whose rows are not kept.
+    whose records wait for its members; one that finished rebalancing by then is examined anew, once. `past`
+    is a history that goes on from one check-up to the next, and `seen` gets each group's facts, whose rows
+    are not kept.
     """
     names = list(dict.fromkeys(group_ids))
+    asked_ms = now_ms
     now_ms = cluster.now_ms() if now_ms is None else now_ms
     without = frozenset(left_out)
     done: dict[str, Checkup] = {}
@@ -115,9 +117,16 @@ def examine_all(
             _measure(cluster, facts)
             settled = [each for each in facts if not each.unsettled and not undelivered(each)]
             waiting += [each for each in facts if each.unsettled or undelivered(each)]
-            done |= _settled(cluster, settled, patience_s, seen)
+            done |= _settled(cluster, settled, patience_s, seen)[0]
             del described, facts, settled  # not kept while the next round is requested
-    done |= _settled(cluster, waiting, patience_s, seen)
+    patient, moved = _settled(cluster, waiting, patience_s, seen)
+    done |= patient
+    if moved:
+        again = examine_all(
+            cluster, moved, window_ms=window_ms, now_ms=asked_ms, left_out=without, patience_s=0, seen=seen
+        )
+        done |= {each.group.group_id: each for each in again.checkups}
+        errors += again.errors
     order = {group: number for number, group in enumerate(names)}
     return Examined(
         tuple(done[group] for group in names if group in done),
@@ -136,12 +145,15 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 def _settled(
     cluster: ClusterView, facts: Sequence[Facts], patience_s: float, seen: Callable[[Facts], None]
-) -> dict[str, Checkup]:
+) -> tuple[dict[str, Checkup], list[str]]:
+    """Return the check-ups, and the groups to check again: they finished rebalancing while they were."""
     look_at_deliveries(cluster, facts, patience_s)
     judge_shares(facts)
-    settle(cluster, facts, patience_s)
+    moved = {each.group.group_id for each in settle(cluster, facts, patience_s)}
     done = {}
     for group_facts in facts:
+        if group_facts.group.group_id in moved:
+            continue
         seen(group_facts)
         group = group_facts.group
         findings = sorted(diagnoses(group_facts), key=lambda finding: (_RANK[finding.severity], finding.code))
@@ -159,7 +171,7 @@ def _settled(
         done[group.group_id] = Checkup(
             replace(group, offsets=()), tuple(findings), (*unread, *group_facts.unseen), statuses
         )
-    return done
+    return done, sorted(moved)
 
 
 def _alike(facts: Facts) -> list[Alike]:

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, Node, OffsetRow
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, Node, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
-from kgroup.admin.read.describe import describe, groups_only
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
@@ -221,9 +221,12 @@ def gather(
             take(cluster, chosen)
 
 
-def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """Poll all groups again where time shows more; then note what remains unknown."""
-    _look_again(cluster, facts, patience_s)
+def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:
+    """Poll all groups again where time shows more; then note what remains unknown.
+
+    Return the groups that finished rebalancing meanwhile: who owns what, and reads on, was not seen of them.
+    """
+    settled = _look_again(cluster, facts, patience_s)
     for group_facts in facts:
         group = group_facts.group
         # The description's errors already name bytes that were not understood, and ends that could not be
@@ -242,15 +245,14 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
         for each in facts
         if each.pending and each.group.offsets_partition is not None
     }
-    if not held:
-        return
     try:
-        transactions = open_transactions(cluster, held.values())
+        transactions = open_transactions(cluster, held.values()) if held else {}
     except KgroupError:
-        return  # owners of offsets held open support a finding, and decide nothing
+        transactions = {}  # owners of offsets held open support a finding, and decide nothing
     for group_facts in facts:
         if group_facts.group.group_id in held:
-            group_facts.transactions = transactions[held[group_facts.group.group_id]]
+            group_facts.transactions = transactions.get(held[group_facts.group.group_id], ())
+    return settled
 
 
 def _undecided(facts: Facts) -> Iterator[Unseen]:
@@ -327,8 +329,11 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 _LOOKS = ((SETTINGS, _settings), (HISTORY, None), (TRANSACTIONS, _transactions))
 
 
-def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one."""
+def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:
+    """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one.
+
+    Return the groups that finished rebalancing.
+    """
     clock = cluster.retry.clock
     start = clock()
     waiting = [each for each in facts if each.unsettled]
@@ -361,7 +366,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
                 group_facts.seen_once(f"{_held(group_facts)} in the log: seen once, {error.message}")
             else:
                 group_facts.miss(SECOND_LOOK, error)
-    _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
+    return [each for each in rebalanced if not each.rebalances]
 
 
 def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
@@ -391,25 +396,6 @@ def _again(
 
 def _held(facts: Facts) -> str:
     return f"a transaction holds offsets of {count_of(len(facts.pending), 'partition')} open"
-
-
-def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Describe again the groups that finished rebalancing: before that nothing shows who owns what."""
-    names = [each.group.group_id for each in facts]
-    # An exclusion is the same for all of them.
-    described = (
-        describe(cluster, names, expected=SETTINGS not in facts[0].left_out, topologies=False)
-        if facts
-        else Description(())
-    )
-    groups = {group.group_id: group for group in described.groups}
-    for group_facts in facts:
-        group_facts.group = groups.get(group_facts.group.group_id, group_facts.group)
-        if group_facts.rebalances:
-            group_facts.seen_once("it rebalanced, was done, and rebalances again")
-    for error in described.errors:
-        gone = next(each for each in facts if each.group.group_id == error.item)
-        gone.unseen.append(Unseen(SECOND_LOOK, error.code, error.message))
 
 
 def _too_old(error: KgroupError) -> bool:

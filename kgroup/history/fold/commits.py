@@ -172,7 +172,8 @@ def rewound(
     back = rewind.before - rewind.after
     text = f"{partition} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in GROUPED
-    if rewind.topic_ids is not None and all(map(any, rewind.topic_ids)):
+    new_topic = rewind.topic_ids is not None and all(map(any, rewind.topic_ids))
+    if rewind.topic_ids is not None and new_topic:
         was, now = map(uuid_text, rewind.topic_ids)
         text = (
             f"{partition} begins again at {rewind.after}, {rewind.before} before: "
@@ -219,6 +220,7 @@ def rewound(
         suspicious=suspicious,
         proven=proven,
         partitions=(partition,),
+        before=() if new_topic or former is not None else (rewind.before,),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -190,6 +190,8 @@ class Event:
     log_topic: str = OFFSETS_TOPIC
     records: tuple[Delivered, ...] = ()
     """The records of a topic that it is about; only for share groups."""
+    before: tuple[int, ...] = field(default=(), compare=False)
+    """The offsets of `partitions` before they were set back or removed; empty if a former topic's."""
 
     @property
     def last_ms(self) -> int:

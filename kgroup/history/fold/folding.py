@@ -406,6 +406,7 @@ class Fold:
             proven=proven,
             partitions=places,
             count=len(places),
+            before=tuple(-1 if was is None else was.offset for was in map(removed.get, places)),
         )
 
     def _close_spans(self, out: list[Event]) -> None:
