@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .playing import incident
 from .scene import Scene
-from .truth import Says, Truth, at, blamed, event, verdict
+from .truth import Says, Truth, at, blamed, event, finding, verdict
 
 
 @incident(6)
