@@ -111,7 +111,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
 }
 
-SPARE, UNSTORED, UNTRANSACTED = "KG105", "KG123", "KG124"
+SPARE, UNSTORED, UNTRANSACTED, DAMAGED_LOG = "KG105", "KG123", "KG124", "KG321"
 _DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
 _OFFSETS = "kgroup describe GROUP --section offsets"
 _HISTORY = "kgroup replay-log GROUP --since 1h"
@@ -414,7 +414,7 @@ CODES: dict[str, Code] = {
         ("kgroup lag GROUP --rate 30s", "kgroup lag GROUP --time"),
         "falling-behind",
     ),
-    "KG321": Code(
+    DAMAGED_LOG: Code(
         ERROR,
         "The log is damaged where a reader goes on: its batch fails its checksum",
         "Make a replica with a sound copy the leader. Without one, set the offset beyond the batch.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kgroup.admin.codes import CODES, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
+from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
@@ -417,7 +417,7 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
         "readers go on there in the new topic: once the group is empty, read it from its start: {reset}",
     ),
     PartitionStatus.DAMAGED: (
-        "KG321",
+        DAMAGED_LOG,
         "{some}: the log is damaged where its reader goes on",
         (
             "make a replica with a sound copy the leader, as kafka-dump-log.sh on each broker shows; without "

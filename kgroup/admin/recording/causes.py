@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgroup.admin.codes import CODES, ERROR, INFO, UNSTORED, WARN
+from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, INFO, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
@@ -34,7 +34,7 @@ DOWN = frozenset(
         "REQUEST_TIMED_OUT",
     }
 )
-_OF_TOPICS = frozenset({"KG302", "KG303", "KG313", "KG319"})
+_OF_TOPICS = frozenset({"KG302", "KG303", "KG313", "KG319", DAMAGED_LOG})
 _OF_TRANSACTIONS = frozenset({"KG309", "KG311"})
 _OF_SILENCE = frozenset({"KG310"})
 _PASSING = frozenset({"KG101", "KG102", "KG103", "KG306"})
@@ -68,7 +68,7 @@ def bad_of(
         name: finding.message
         for name, checkup in now.checkups.items()
         for finding in checkup.findings
-        if finding.code == UNSTORED
+        if finding.code in (UNSTORED, UNTRANSACTED) and finding.severity == ERROR
     }
     down = list(_down(now, brokers, unstored))
     suffering = {each.group for each in down}
@@ -85,7 +85,7 @@ def bad_of(
 def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str, before: Look | None) -> Iterator[Bad]:
     own = f"group {name}"
     for found in checkup.findings:
-        topics = _topics(facts) if found.code in _OF_TOPICS else []
+        topics = _topics(facts, found.code) if found.code in _OF_TOPICS else []
         warned = severity == WARN == found.severity and found.code not in _PASSING
         counts = found.severity == ERROR or warned
         if not counts and not (topics and found.severity != INFO):
@@ -118,8 +118,10 @@ def _run(code: str, group: str, topic: str | None = None) -> str:
     return known.replace("GROUP", word(group)).replace("TOPIC", word(topic or ""))
 
 
-def _topics(facts: Facts) -> list[str]:
-    """Return the topics that are gone, or were created again, as far as the facts name them."""
+def _topics(facts: Facts, code: str) -> list[str]:
+    """Return the topics that are gone, were created again, or are damaged, as far as the facts name them."""
+    if code == DAMAGED_LOG:
+        return sorted({place.topic for place, _, _ in facts.with_status(PartitionStatus.DAMAGED)})
     statuses = (PartitionStatus.GONE, PartitionStatus.RECREATED)
     rows = {
         row.topic

@@ -65,8 +65,18 @@ def test_members_whose_hosts_are_unknown_are_not_of_one_host() -> None:
     assert keys(group("a", STALLED, 40, None), group("b", STALLED, 42, None)) == {"group a", "group b"}
 
 
-def test_a_coordinator_that_can_store_nothing_is_one_cause() -> None:
+@pytest.mark.parametrize("code", ["KG123", "KG124"])
+def test_a_coordinator_that_can_store_nothing_is_one_cause(code: str) -> None:
     """Its groups look as if all of their members were dead."""
-    unstored = Diagnosis("KG123", "error", "__consumer_offsets-3 has 1 of 3 replicas in sync", None)
+    unstored = Diagnosis(code, "error", "its topic has 1 of 3 replicas in sync", None)
     both = [(facts, replace(checkup, findings=(*checkup.findings, unstored))) for facts, checkup in SICK]
     assert keys(*both, group("c", STALLED, 40, OTHER)) == {"brokers", "group c"}
+
+
+def test_a_damaged_log_is_one_cause_for_all_who_stand_there() -> None:
+    facts, checkup = group("a", PartitionStatus.DAMAGED, 40)
+    damaged = Diagnosis("KG321", "error", "the log is damaged where its reader goes on", None)
+    told = facts, replace(checkup, findings=(damaged,))
+    row = replace(facts.group.offsets[0])
+    other = Facts(replace(facts.group, group_id="b", offsets=(row,)), 100_000, 0, 0.0)
+    assert keys(told, (other, replace(told[1], group=other.group))) == {"topic a"}
