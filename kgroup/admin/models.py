@@ -5,12 +5,12 @@ Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.statuses import Status
-from kgroup.domain import MemberStatus, value
+from kgroup.admin.statuses import READ, PartitionStatus, Status
+from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, place_of, value
 
 if TYPE_CHECKING:
     from kgroup.protocol.embedded.connect import ConnectWorker
@@ -272,6 +272,35 @@ class Member:
         return self.assignment is not None
 
 
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@value
+class Commits:
+    """A group's committed offsets by column, in order; groups with the same partitions share `places`."""
+
+    places: tuple[TopicPartition, ...] = ()
+    offsets: Sequence[int] = ()
+    epochs: Sequence[int] = ()
+    metadata: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, stored: Committed) -> Commits:
+        """Return the columns of offsets by partition."""
+        cells = [(place, at.offset, at.leader_epoch, at.metadata) for place, at in sorted(stored.items())]
+        return cls(*zip(*cells, strict=True))
+
+    @property
+    def by_place(self) -> Committed:
+        """The same by partition."""
+        return {place: OffsetAndMetadata(at, epoch, text) for place, at, epoch, text in self.cells}
+
+    @property
+    def cells(self) -> Iterator[tuple[TopicPartition, int, int, str]]:
+        """The same, one partition after the other."""
+        return zip(self.places, self.offsets, self.epochs, self.metadata, strict=True)
+
+
 @value
 class OpenProducer:
     """A producer whose transaction is open on a partition, from `start_offset` on.
@@ -391,7 +420,71 @@ class Registration:
 
 
 @value
-class GroupDescription:
+class RowsToMake:
+    """The rows of a group in which all is read or waits without members; a row takes long to make.
+
+    `lags` are how far the committed `offsets` are behind. What is behind has the status `waits`.
+    """
+
+    places: tuple[TopicPartition, ...]
+    offsets: Sequence[int]
+    lags: Sequence[int]
+    waits: Status
+    make: Callable[[GroupDescription], tuple[OffsetRow, ...]]
+
+    @property
+    def statuses(self) -> tuple[PartitionStatus, PartitionStatus]:
+        """The statuses that they may have."""
+        return READ.name, self.waits.name
+
+    @property
+    def behind(self) -> dict[TopicPartition, int]:
+        """The partitions that are behind, with their committed offsets."""
+        columns = zip(self.places, self.offsets, self.lags, strict=True)
+        return {place: offset for place, offset, lag in columns if lag}
+
+    @property
+    def by_status(self) -> dict[Status, list[TopicPartition]]:
+        """The partitions by their status."""
+        read = [place for place, lag in zip(self.places, self.lags, strict=True) if not lag]
+        late = self.behind
+        return ({READ: read} if read else {}) | ({self.waits: [*late]} if late else {})
+
+
+class _RowsWhenUsed:
+    """The rows that a group described may not have yet."""
+
+    __slots__ = ("_to_make",)
+    _to_make: RowsToMake
+    if TYPE_CHECKING:
+        offsets: tuple[OffsetRow, ...]
+
+    def make_later(self, rows: RowsToMake) -> None:
+        """Have these rows, and make them when `offsets` is first used."""
+        del self.offsets
+        self._to_make = rows
+
+    @property
+    def to_make(self) -> RowsToMake | None:
+        """What is known of the rows, if they are not yet made."""
+        return getattr(self, "_to_make", None)
+
+    def __getstate__(self) -> object:
+        _ = self.offsets  # what makes them does not go to another process
+        return super().__getstate__()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name != "offsets" or self.to_make is None:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            self.offsets = made = self._to_make.make(self)
+            del self._to_make
+            return made
+
+
+@value
+class GroupDescription(_RowsWhenUsed):
     """One group in full, of any protocol.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
@@ -431,6 +524,36 @@ class GroupDescription:
     def known_members(self) -> tuple[Member, ...]:
         """The visible members: none for an empty group, and none when they are unknown."""
         return self.members or ()
+
+    def add(self, **parts: object) -> GroupDescription:
+        """Set these fields of a group just created, which nobody shares: a copy takes a while."""
+        for name, part in parts.items():
+            setattr(self, name, part)
+        return self
+
+    @property
+    def notable(self) -> tuple[OffsetRow, ...]:
+        """The rows that may show that something is wrong."""
+        return self.offsets if self.to_make is None else ()
+
+    @property
+    def places(self) -> Sequence[TopicPartition]:
+        """The partition of each row."""
+        if (rows := self.to_make) is not None:
+            return rows.places
+        return [place_of(row.topic, row.partition) for row in self.offsets]
+
+    @property
+    def committed_count(self) -> int:
+        """The number of partitions with a committed offset."""
+        if (rows := self.to_make) is not None:
+            return len(rows.places)
+        return sum([row.committed_offset is not None for row in self.offsets])
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return len(self.offsets if (rows := self.to_make) is None else rows.places)
 
     @property
     def work(self) -> int | None:

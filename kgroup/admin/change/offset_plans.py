@@ -25,6 +25,7 @@ from kgroup.admin.models import (
     SHARE,
     STREAMS,
     ChangeStatus,
+    Commits,
     GroupDescription,
     GroupType,
     ItemError,
@@ -229,11 +230,11 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     groups = {}
     for group_id in names:
         unseen = unread.get(group_id) if complete else unseen_offsets(group_id)
-        group, stored = described[group_id], offsets.get(group_id, {})
+        group, stored = described[group_id], offsets.get(group_id, Commits())
         error = group if isinstance(group, KgroupError) and not is_absent(group) else None
         if isinstance(stored, KgroupError):
-            error, stored = error or (None if is_absent(stored) else stored), {}
-        known = {p: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
+            error, stored = error or (None if is_absent(stored) else stored), Commits()
+        known = {p: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for p, o in stored.by_place.items()}
         if group_id in shares:
             known = {p: CommittedOffset(at.offset) for p, at in known.items()}
         if isinstance(group, KgroupError):

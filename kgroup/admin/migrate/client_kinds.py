@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import STREAM_ASSIGNOR
+from kgroup.admin.models import STREAM_ASSIGNOR, Committed
 from kgroup.admin.read.applications import is_streams_metadata
-from kgroup.admin.read.offsets import Committed, committed
+from kgroup.admin.read.offsets import committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
@@ -62,12 +62,14 @@ def kinds_of_empty(
             unread = f"its commits could not be read: {offsets.message}"
             kinds[group_id] = Kind(None, unread, code_name(offsets))
         elif marked := [
-            partition for partition, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)
+            partition
+            for partition, metadata in zip(offsets.places, offsets.metadata, strict=True)
+            if is_streams_metadata(metadata)
         ]:
             because = f"the commit of {marked[0]} carries the metadata that Streams writes"
             kinds[group_id] = Kind(KAFKA_STREAMS, because)
         else:
-            stored[group_id] = offsets
+            stored[group_id] = offsets.by_place
     internal = sorted(topic for topic in topic_names if topic.endswith(INTERNAL))
     unproven: dict[str, tuple[str, str | None]] = {}
     for group_id, assignor in _last_assignors(cluster, stored).items():

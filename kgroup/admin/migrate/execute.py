@@ -13,9 +13,9 @@ from typing import Annotated, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
-from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, Committed, GroupDescription
 from kgroup.admin.read.describe import one_group
-from kgroup.admin.read.offsets import Committed, committed
+from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, refused
 from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition, count_of, uuid_text
@@ -192,7 +192,7 @@ def _offsets(cluster: ClusterView, group_id: str) -> Committed:
     found = committed(cluster, [group_id])[group_id]
     if isinstance(found, KgroupError):
         raise found
-    return found
+    return found.by_place
 
 
 def _heartbeat(

@@ -37,10 +37,9 @@ from kgroup.admin.migrate.wave_state import (
     WaveRun,
 )
 from kgroup.admin.migrate.waves import Command, Wave
-from kgroup.admin.models import CONSUMER, EMPTY, ChangeStatus, GroupDescription
+from kgroup.admin.models import CONSUMER, EMPTY, ChangeStatus, Committed, GroupDescription
 from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.describe import describe
-from kgroup.admin.read.offsets import Committed
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.admin.shell import command

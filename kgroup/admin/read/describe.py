@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView, R
@@ -14,6 +13,7 @@ from kgroup.admin.models import (
     DEAD,
     SHARE,
     STREAM_ASSIGNOR,
+    Commits,
     Description,
     GroupDescription,
     ItemError,
@@ -31,7 +31,6 @@ from kgroup.protocol.codec import Message
 if TYPE_CHECKING:
     from kgroup.admin.read.in_sync import InSync
     from kgroup.admin.read.lag import Ends, Sight
-    from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.readable import Logs
     from kgroup.admin.read.share_offsets import ShareOffsets
 
@@ -117,8 +116,7 @@ def groups_only(
     for group_id, answer in answers.items():
         node = coordinators[group_id]
         if isinstance(answer, GroupDescription) and isinstance(node, Node):
-            # Just created here and not shared: a copy of so many fields takes a while.
-            answer.coordinator = node  # type: ignore[misc]
+            answer.add(coordinator=node)
     return answers
 
 
@@ -243,8 +241,10 @@ def _with_offsets(
 
     share = {group.group_id for group in groups if group.type == SHARE}
     offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share)
-    stored: dict[str, Committed] = {
-        group.group_id: {} if isinstance(own := offsets.get(group.group_id), KgroupError | None) else own
+    stored = {
+        group.group_id: Commits()
+        if isinstance(own := offsets.get(group.group_id), KgroupError | None)
+        else own
         for group in groups
     }
     by_name = {group.group_id: group for group in groups}
@@ -259,8 +259,10 @@ def _with_offsets(
     }
     if share:
         needed.add(SHARE_STATE)
+    alike = {id(each.places): each.places for each in stored.values()}
+    committed = set[TopicPartition]().union(*alike.values())
     if groups:
-        topics.learn({p.topic for p in set().union(*stored.values())} | needed | {OFFSETS_TOPIC})
+        topics.learn({p.topic for p in committed} | needed | {OFFSETS_TOPIC})
     unread = {
         name: never_committed(stored[name], group.known_members, read[name], topics.counts)
         for name, group in by_name.items()
@@ -269,7 +271,7 @@ def _with_offsets(
     for name, found in known_shared.items():
         unread[name] |= found.without_start
     bare = set().union(*unread.values())
-    ends = log_ends(cluster, bare.union(*stored.values()), topics.known)
+    ends = log_ends(cluster, bare | committed, topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
     sight = topics.look_behind(groups, stored.values(), ends, starts)
     seen = _Seen(
@@ -319,7 +321,7 @@ class Topics:
             self.in_sync = InSync(self._cluster, stored)
 
     def look_behind(
-        self, groups: Iterable[GroupDescription], stored: Iterable[Committed], ends: Ends, starts: Ends
+        self, groups: Iterable[GroupDescription], stored: Iterable[Commits], ends: Ends, starts: Ends
     ) -> Sight:
         """Return what is left to read in the logs: of those that groups have not read to the end."""
         from kgroup.admin.read.lag import Sight
@@ -329,10 +331,11 @@ class Topics:
 
         last = {place: end.offset for place, end in ends.items() if isinstance(end, ListedOffset)}
         behind: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        for offsets in stored:
-            for place, at in offsets.items():
-                if at.offset < last.get(place, 0):
-                    behind[place].add(at.offset)
+        for alike in grouped((id(each.places), each) for each in stored).values():
+            at_each = zip(*[each.offsets for each in alike], strict=True)
+            for place, at in zip(alike[0].places, at_each, strict=True):
+                if those := {offset for offset in set(at) if offset < last.get(place, 0)}:
+                    behind[place] |= those
         for place, start in starts.items():
             if isinstance(start, ListedOffset) and start.offset < last.get(place, 0):
                 behind[place].add(start.offset)
@@ -371,7 +374,7 @@ class _Seen:
 
 
 def _complete(
-    group: GroupDescription, offsets: Committed | KgroupError | None, seen: _Seen
+    group: GroupDescription, offsets: Commits | KgroupError | None, seen: _Seen
 ) -> GroupDescription:
     from kgroup.admin.read import findings, lag
 
@@ -381,9 +384,10 @@ def _complete(
         errors.append(item_error("offsets", offsets))
         stored = None
     else:
-        stored = offsets or {}
+        stored = offsets or Commits()
     unread = seen.unread.get(name, ())
-    rows = lag.rows(group, stored, seen.sight, unread)
+    to_make = lag.rows_to_make(group, stored, seen.sight, unread)
+    rows = () if to_make else lag.rows(group, stored, seen.sight, unread)
     if name in seen.shared:
         from kgroup.admin.read.share_offsets import SHARE_STATE, share_rows, unread_starts
 
@@ -399,13 +403,12 @@ def _complete(
         errors.append(unseen_offsets(group.group_id))
     counted = seen.counts.keys() >= read
     known = stored is not None and not left_out and counted and lag.readers_known(group)
-    total = lag.total(rows, all_rows=known)
+    total = lag.total(rows, all_rows=known, lags=to_make.lags if to_make else ())
     partitions = seen.counts.get(OFFSETS_TOPIC)
     stored_in = offsets_partition_of(name, partitions) if partitions else None
     if seen.in_sync is not None and stored_in is not None:
         errors += seen.in_sync.unseen(stored_in)
-    complete = replace(
-        group,
+    group.add(
         offsets=rows,
         total_lag=total.lag,
         lag_at_least=total.at_least,
@@ -413,12 +416,12 @@ def _complete(
         unreadable_lag=total.unreadable,
         errors=tuple(errors),
         # Others may have committed in its name: that there are none is reported where all can be seen.
-        no_offsets=group.no_offsets if stored == {} and not left_out else None,
+        no_offsets=group.no_offsets if stored is not None and not stored.places and not left_out else None,
         offsets_partition=stored_in,
     )
-    # As its coordinator, above.
-    complete.findings = findings.find(complete, seen.counts, seen.in_sync)  # type: ignore[misc]
-    return complete
+    if to_make is not None:
+        group.make_later(to_make)
+    return group.add(findings=findings.find(group, seen.counts, seen.in_sync))
 
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:
@@ -455,7 +458,7 @@ def in_rounds(
                 raise
             yield Description((), tuple(item_error(group, error) for group in wanted[start:]))
             return
-        rows = sum(len(group.offsets) for group in description.groups)
+        rows = sum(group.row_count for group in description.groups)
         yield description
         del description  # its groups are not kept while the next ones are requested
         start += size

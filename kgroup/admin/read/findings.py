@@ -155,7 +155,7 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         return
     free = {
         TopicPartition(row.topic, row.partition)
-        for row in group.offsets
+        for row in group.notable
         if row.status is not None and (row.status.name, row.status.weight) == (PartitionStatus.UNREAD, ERROR)
     } | _without_owner(group, topics)
     if free:
@@ -347,7 +347,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
     """Yield the partitions whose committed offset lies beyond the end of their log."""
     beyond = {
         TopicPartition(row.topic, row.partition): (row.committed_offset, row.log_end_offset)
-        for row in group.offsets
+        for row in group.notable
         # No lag is known beyond the end, which spares most rows the rest.
         if row.lag is None
         and row.committed_offset is not None
@@ -365,7 +365,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     gone = [
         TopicPartition(row.topic, row.partition)
-        for row in group.offsets
+        for row in group.notable
         # A topic that was not looked up is not known to be gone; one that does not exist is gone in whole.
         if row.lag is None
         and row.partition >= (topics.get(row.topic, row.partition + 1) or 0)
@@ -390,7 +390,7 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.state != EMPTY or group.type == SHARE:
         return
-    if committed := sum(row.committed_offset is not None for row in group.offsets):
+    if committed := group.committed_count:
         yield (
             f"no members, {count_of(committed, 'committed offset')}: kept for offsets.retention.minutes",
             f"{command('offsets export', group.group_id)} keeps a copy",
@@ -401,6 +401,8 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
     if not group.known_members or not _subscriptions_known(group):
         return
     wanted = subscribed(group)
+    if {place.topic for place in group.places} <= wanted:
+        return
     stale = [row for row in group.offsets if row.committed_offset is not None and row.topic not in wanted]
     if stale:
         names = sorted({row.topic for row in stale})
@@ -416,7 +418,7 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     bare = [
         TopicPartition(row.topic, row.partition)
-        for row in group.offsets
+        for row in group.notable
         if row.lag is None
         and row.committed_offset is None
         and row.member_id is not None

@@ -20,7 +20,7 @@ from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import Owner, PartitionFacts, Status, Unseen, status_of
-from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.patterns import Pattern, compile_regex, fault_of
 
@@ -53,9 +53,10 @@ class GroupFacts:
         still = {member.state for member in group.known_members} <= {MemberStatus.STABLE, MemberStatus.LEFT}
         self._moving = group.state == ASSIGNING or (group.state == RECONCILING and not still)
         self._waiting: dict[tuple[str, bool, bool], Status] = {}
-        # Without members, what waits is unread, whatever its topic and age.
+        # Then it is unread, whatever its topic and age.
         empty = self._members == 0 and not self._rebalances and not self._moving and unread is None
-        self._unread = status_of(PartitionFacts(1, committed=0, members=0)) if empty else None
+        self.waits = status_of(PartitionFacts(1, committed=0, members=0)) if empty else None
+        """The status of all that waits, of a group without members."""
 
     def waiting(
         self, partition: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
@@ -64,26 +65,24 @@ class GroupFacts:
 
         Most partitions of groups that are behind are such: those of one owner, or topic, are judged once.
         """
-        start = view.start
-        if self._unread is not None and isinstance(start, int) and start <= offset <= view.readable_at:
-            return self._unread
-        owner, waited = owner or self._awaited.get(partition), view.waited(offset)
-        if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
+        if self.unread is not None or offset not in view.waits:
             return None
+        if self.waits is not None:
+            return self.waits
+        owner, waited = owner or self._awaited.get(partition), view.waited(offset)
         if owner is not None and not isinstance(waited, int) and waited is not CLOCK_UNSURE:
             return None
         young = waited == 0
         key = (partition.topic if owner is None else owner.member_id, young, self._settled(partition, owner))
         status = self._waiting.get(key)
         if status is None:
-            committed = OffsetAndMetadata(offset, -1, "")
-            status = self._waiting[key] = status_of(self.of(partition, committed, owner, bounds, view))
+            status = self._waiting[key] = status_of(self.of(partition, offset, owner, bounds, view))
         return status
 
     def of(
         self,
         partition: TopicPartition,
-        committed: OffsetAndMetadata | None,
+        offset: int | None,
         owner: Member | None,
         bounds: Bounds,
         view: LogView | None,
@@ -91,7 +90,6 @@ class GroupFacts:
         """Return the facts of one partition."""
         failure, log_start, log_end = bounds
         owner = owner or self._awaited.get(partition)
-        offset = None if committed is None else committed.offset
         begins = log_start if offset is None else offset
         start: int | Unseen = 0 if log_start is None else log_start
         if offset is None and log_start is None:

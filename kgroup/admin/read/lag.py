@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import sub
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -13,19 +15,21 @@ from kgroup.admin.models import (
     EMPTY,
     SHARE,
     STABLE,
+    Commits,
     GroupDescription,
     Member,
     OffsetRow,
     OpenProducer,
+    RowsToMake,
     TopicDescription,
 )
 from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unreadable_of
 from kgroup.admin.read.members import partitions_of
-from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
-from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, count_of, place_of, value
+from kgroup.domain import NO_LEADER_EPOCH, MemberStatus, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
@@ -76,7 +80,7 @@ def unassigned_patterns(group: GroupDescription) -> set[str]:
 
 
 def never_committed(
-    offsets: Committed, members: Sequence[Member], read: Iterable[str], counts: Mapping[str, int | None]
+    offsets: Commits, members: Sequence[Member], read: Iterable[str], counts: Mapping[str, int | None]
 ) -> set[TopicPartition]:
     """Return the partitions that members own, or of topics that they read, without a committed offset.
 
@@ -85,7 +89,8 @@ def never_committed(
     """
     owned = {partition for member in members for partition in partitions_of(member.assignment)}
     meant = {place_of(t, n) for t in read for n in range(counts.get(t) or 0)}
-    return (owned | meant) - offsets.keys()
+    read_ = owned | meant
+    return read_.difference(offsets.places) if read_ else read_
 
 
 @value
@@ -121,6 +126,16 @@ class Sight(dict[TopicPartition, SeenLog]):
         self._starts = starts
         self._views = views
         self._producers = producers
+        self._columns: dict[int, tuple[object, list[int | None], list[range]]] = {}
+
+    def columns(self, places: tuple[TopicPartition, ...]) -> tuple[object, list[int | None], list[range]]:
+        """Return these partitions, the ends of their logs, and from where on records can be read."""
+        if id(places) not in self._columns:
+            logs = [self[place] for place in places]
+            # Where a transaction holds readers back, each row is to be seen.
+            waits = [log.view.waits if log.view and log.stable == log.end else range(0) for log in logs]
+            self._columns[id(places)] = places, [log.end for log in logs], waits
+        return self._columns[id(places)]
 
     def __missing__(self, partition: TopicPartition) -> SeenLog:
         answer, start = self._ends.get(partition), self._starts.get(partition)
@@ -143,21 +158,43 @@ class Sight(dict[TopicPartition, SeenLog]):
 
 def rows(
     group: GroupDescription,
-    offsets: Committed | None,
+    offsets: Commits | None,
     sight: Sight,
     unread: Collection[TopicPartition] = (),
+    waits_as: Status | None = None,
 ) -> tuple[OffsetRow, ...]:
     """Return a row per partition with a committed offset or an owner, or among `unread`, in order.
 
-    `offsets` is None when they could not be read.
+    `offsets` is None when they could not be read; `waits_as` the status of what is behind, where it is known.
     """
     # In a share group several members read a partition: none of them owns it (KIP-932).
     members = () if group.type == SHARE else group.known_members
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
-    stored = offsets or {}
+    stored = offsets or Commits()
     facts = GroupFacts(group, None if offsets is not None else COMMITS_UNREAD)
-    partitions = sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
-    return tuple([_row(p, stored.get(p), owners.get(p), facts, sight[p]) for p in partitions])
+    cells: Iterable[tuple[TopicPartition, int | None, int, str | None]] = stored.cells
+    if bare := (owners.keys() | set(unread)).difference(stored.places) if owners or unread else ():
+        cells = sorted([*cells, *((place, None, NO_LEADER_EPOCH, None) for place in bare)])
+    return tuple([_row(*cell, owners.get(cell[0]), facts, sight[cell[0]], waits_as) for cell in cells])
+
+
+def rows_to_make(
+    group: GroupDescription, offsets: Commits | None, sight: Sight, unread: Collection[TopicPartition]
+) -> RowsToMake | None:
+    """Return the same rows, not yet made, if each partition is read to the end, or waits without members."""
+    if offsets is None or not offsets.places or unread or group.type == SHARE:
+        return None
+    _, ends, waits = sight.columns(offsets.places)
+    if None in ends:
+        return None
+    waits_as = GroupFacts(group).waits
+    lags = list(map(sub, ends, offsets.offsets))
+    late = ((at, those) for lag, at, those in zip(lags, offsets.offsets, waits, strict=True) if lag)
+    if any(lags) and (waits_as is None or min(lags) < 0 or not all(at in those for at, those in late)):
+        return None
+    # By what was judged: the views of the logs may move on before they are made.
+    make = partial(rows, offsets=offsets, sight=sight, waits_as=waits_as)
+    return RowsToMake(offsets.places, offsets.offsets, lags, waits_as or READ, make)
 
 
 def readers_known(group: GroupDescription) -> bool:
@@ -217,11 +254,11 @@ def readers_unknown(state: str) -> str:
     return f"it is {state}, and which partitions its members read is not known"
 
 
-def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
-    """Return the total of some rows; `all_rows` is off where there may be partitions without a row."""
+def total(offsets: Iterable[Behind], *, all_rows: bool = True, lags: Sequence[int] = ()) -> Total:
+    """Return the total of rows, and of others with `lags`; `all_rows` is off where some may have no row."""
     those = counted(offsets)
-    known = [row.lag for row in those if row.lag is not None]
-    unknown = len(those) - len(known)
+    known = [*lags, *(row.lag for row in those if row.lag is not None)]
+    unknown = len(those) + len(lags) - len(known)
     at_least = sum(known) if known else None
     unreadable = sum([row.unreadable for row in those if row.unreadable])
     return Total(None if unknown or not all_rows else at_least, at_least, unknown, unreadable)
@@ -229,31 +266,31 @@ def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
 
 def _row(
     partition: TopicPartition,
-    committed: OffsetAndMetadata | None,
+    offset: int | None,
+    epoch: int,
+    metadata: str | None,
     owner: Member | None,
     group: GroupFacts,
     log: SeenLog,
+    waits_as: Status | None = None,
 ) -> OffsetRow:
+    """Return the row of a partition; `waits_as` is its status if it is behind, where that is known."""
     end = log.end
-    offset = leader_epoch = metadata = log_start = reason = None
+    log_start = reason = None
     lag: int | None = 0
     unreadable: int | None = 0
     status: Status | None = READ
-    if committed is not None:
-        offset, metadata = committed.offset, committed.metadata
-        if committed.leader_epoch >= 0:
-            leader_epoch = committed.leader_epoch
     if offset != end or end is None or group.unread is not None:
-        status = None
+        status = waits_as
         if offset is not None and end is not None:
             lag, reason = behind(offset, end)
-            if log.view is not None:
+            if status is None and log.view is not None:
                 status = group.waiting(partition, offset, owner, (log.answer, None, end), log.view)
         else:
             lag, reason = _uncommitted(log.start, end, log.words, log.view)
             log_start = log.start if offset is None else None
         if status is None:
-            facts = group.of(partition, committed, owner, (log.answer, log_start, end), log.view)
+            facts = group.of(partition, offset, owner, (log.answer, log_start, end), log.view)
             status = status_of(facts)
             unreadable = unreadable_of(facts, lag)
     waits = lag != 0
@@ -265,7 +302,7 @@ def _row(
         offset,
         end,
         lag,
-        leader_epoch,
+        epoch if epoch >= 0 else None,
         metadata,
         None if owner is None else owner.member_id,
         None if owner is None else owner.instance_id,

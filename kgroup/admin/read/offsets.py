@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import TopicDescription
+from kgroup.admin.models import Commits, TopicDescription
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
-from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, count_of, grouped, place_of
+from kgroup.domain import NO_OFFSET, TopicPartition, count_of, grouped, place_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.list_offsets_0 import (
     ListOffsets0Partition,
@@ -50,13 +51,10 @@ class ListedOffset:
     leader_epoch: int
 
 
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Committed]:
+def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Commits]:
     """Return all committed offsets of each group, deleted topics included, or why they are unreadable."""
 
-    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
+    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Commits]:
         answer = fetched(cluster, node, dict.fromkeys(groups), left_s)
         return {
             g: found if isinstance(found, KgroupError) else _committed(found) for g, found in answer.items()
@@ -127,19 +125,27 @@ def _request(
     return OffsetFetchRequest(require_stable=stable, groups=tuple(groups))
 
 
-def _committed(topics: FetchedTopics) -> Committed | KgroupError:
-    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+def _committed(topics: FetchedTopics) -> Commits | KgroupError:
     for topic in topics:
-        name = topic.name
         for p in topic.partitions:
             if p.error_code:
-                what = f"the committed offset of {name}-{p.partition_index}"
-                return refused(p.error_code, what, needs=[on_topic(DESCRIBE, name)])
-            if p.committed_offset != NO_OFFSET:
-                offsets[place_of(name, p.partition_index)] = OffsetAndMetadata(
-                    p.committed_offset, p.committed_leader_epoch, p.metadata or ""
-                )
-    return offsets
+                what = f"the committed offset of {topic.name}-{p.partition_index}"
+                return refused(p.error_code, what, needs=[on_topic(DESCRIBE, topic.name)])
+    named, offsets, epochs, metadata = [], list[int](), list[int](), list[str]()
+    for topic in sorted(topics, key=attrgetter("name")):
+        those = [p for p in topic.partitions if p.committed_offset != NO_OFFSET]
+        those.sort(key=attrgetter("partition_index"))
+        named.append((topic.name, tuple([p.partition_index for p in those])))
+        offsets += [p.committed_offset for p in those]
+        epochs += [p.committed_leader_epoch for p in those]
+        metadata += [p.metadata or "" for p in those]
+    return Commits(_places(tuple(named)), offsets, epochs, metadata)
+
+
+@lru_cache(maxsize=1 << 7)
+def _places(named: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[TopicPartition, ...]:
+    """Return one object for the groups that commit the same partitions."""
+    return tuple([place_of(topic, number) for topic, numbers in named for number in numbers])
 
 
 def list_offsets(

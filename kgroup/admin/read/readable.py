@@ -99,6 +99,11 @@ class LogView:
         if data.log_start_offset >= 0:
             self.start = data.log_start_offset
 
+    @property
+    def waits(self) -> range:
+        """The offsets from which on a record can be read, and none was deleted."""
+        return range(self.start, self.readable_at + 1) if isinstance(self.start, int) else range(0)
+
     def waited(self, offset: int) -> int | Unseen:
         """Return the least age of the record at this offset, as far as it matters: 0, or PROMPT_MS."""
         if self.recent_from is None:

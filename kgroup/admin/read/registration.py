@@ -4,7 +4,6 @@ These are settings of a group that an embedded cluster of kgroup has, and no Kaf
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STABLE, GroupDescription, Member, Registration
@@ -17,7 +16,7 @@ _NO_SUCH_SETTINGS = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_
 
 
 def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
-    """Return the groups with their expected members, in one request for all classic and consumer groups.
+    """Add their expected members to groups just created, in one request for all classic and consumer groups.
 
     A refusal of that request does not fail a description: Kafka has nothing to report (decision 53).
     """
@@ -29,10 +28,10 @@ def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription])
         except KgroupError as error:
             settings = dict.fromkeys(wanted, error)
     return [
-        replace(group, registration=_registration(group, found), registration_known=True)
+        group.add(registration=_registration(group, found), registration_known=True)
         if isinstance(found := settings.get(group.group_id), dict)
-        else replace(
-            group, registration_known=isinstance(found, BrokerRefused) and found.code in _NO_SUCH_SETTINGS
+        else group.add(
+            registration_known=isinstance(found, BrokerRefused) and found.code in _NO_SUCH_SETTINGS
         )
         for group in groups
     ]

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import ItemError, OffsetRow, TopicDescription
-from kgroup.admin.read.offsets import Committed
+from kgroup.admin.models import Commits, ItemError, OffsetRow, TopicDescription
+from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import READ, Unseen, unknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
@@ -84,15 +84,13 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
 
 def stored_offsets(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
-) -> tuple[Answers[Committed], Answers[ShareOffsets]]:
+) -> tuple[Answers[Commits], Answers[ShareOffsets]]:
     """Return the groups' committed offsets (start offsets for those in `share`), and `share`'s reports."""
-    from kgroup.admin.read.offsets import committed
-
     others = [name for name in group_ids if name not in share]
     shared = share_offsets(cluster, share) if share else {}
     stored = committed(cluster, others) if others else {}
     for name, report in shared.items():
-        stored[name] = report if isinstance(report, KgroupError) else report.starts
+        stored[name] = report if isinstance(report, KgroupError) else Commits.of(report.starts)
     return stored, shared
 
 
@@ -105,16 +103,13 @@ def topics_stored(
     for name, offsets in stored.items():
         whole = shared.get(name)
         unset = whole.without_start if isinstance(whole, ShareOffsets) else ()
-        topics[name] = (
-            offsets if isinstance(offsets, KgroupError) else frozenset(p.topic for p in (*offsets, *unset))
-        )
+        places = () if isinstance(offsets, KgroupError) else (*offsets.places, *unset)
+        topics[name] = offsets if isinstance(offsets, KgroupError) else frozenset(p.topic for p in places)
     return topics
 
 
-def share_rows(rows: Iterable[OffsetRow], offsets: ShareOffsets | None) -> tuple[OffsetRow, ...]:
+def share_rows(rows: Iterable[OffsetRow], offsets: ShareOffsets) -> tuple[OffsetRow, ...]:
     """Return the rows of a share group with the lag its coordinator reports; its partitions have no owner."""
-    if offsets is None:
-        return tuple(rows)
     return tuple(_row(row, offsets, place_of(row.topic, row.partition)) for row in rows)
 
 

@@ -152,4 +152,4 @@ def _look(
     stored = stored_offsets(cluster, [group_id], share)[0][group_id]
     if isinstance(stored, KgroupError) or not sees_every_topic(cluster):
         return group, None
-    return group, frozenset(stored)
+    return group, frozenset(stored.places)

@@ -165,7 +165,7 @@ def blocks(
 
             yield summary(group)
         yield _totals(group)
-        yield from held_open(group.offsets)
+        yield from held_open(group.notable)
         if group.registration is not None:
             yield from lines(group.registration)
     if "members" in sections and group.members:
@@ -284,7 +284,7 @@ def _totals(group: GroupDescription) -> str:
     parts = [f"members {members}"]
     if group.no_offsets is not None:
         return f"{parts[0]} · no committed offsets: {group.no_offsets}"
-    rows = len(group.offsets)
+    rows = group.row_count
     unread = not rows and any(error.item == "offsets" for error in group.errors)
     parts.append("partitions not known" if unread else f"partitions {rows}")
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)

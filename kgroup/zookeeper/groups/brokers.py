@@ -6,7 +6,8 @@ They return where logs begin and end, and committed offsets of consumers with of
 from collections.abc import Iterable, Mapping, Sequence
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.offsets import LATEST, Committed, ListedOffset, list_offsets
+from kgroup.admin.models import Committed
+from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, numbers_by_topic
 from kgroup.errors import ErrorCode, KgroupError, Unreachable

@@ -6,6 +6,8 @@ from functools import cached_property
 
 from kgroup.admin.models import (
     ZOOKEEPER,
+    Commits,
+    Committed,
     GroupDescription,
     GroupListing,
     ItemError,
@@ -15,7 +17,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read import lag
 from kgroup.admin.read.describe import unread_ends
 from kgroup.admin.read.members import assignment_of
-from kgroup.admin.read.offsets import EARLIEST, Committed, ListedOffset
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
@@ -232,7 +234,7 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
     )
     owner_of_all = replace(unknown, assignment=assignment_of(_rows_of(seen, stored)))
     group = GroupDescription(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, members=(owner_of_all,))
-    for row in lag.rows(group, stored.all, lag.Sight(ends, starts)):
+    for row in lag.rows(group, Commits.of(stored.all), lag.Sight(ends, starts)):
         row = replace(row, status=None, unreadable=None)  # statuses are of Kafka's groups
         partition = TopicPartition(row.topic, row.partition)
         if (owner := owned.get(partition)) is not None:
