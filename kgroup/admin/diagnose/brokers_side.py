@@ -72,5 +72,6 @@ def _go_on(facts: Facts, stopped: Collection[TopicPartition]) -> set[TopicPartit
 
 def _transacts(facts: Facts) -> bool:
     """Return whether a group that is not well has committed in transactions."""
-    well = all(row.status is None or row.status.weight == OK for _, row in facts.rows)
-    return not well and any(event.kind in _OF_TRANSACTIONS for event in facts.recent)
+    if not any(event.kind in _OF_TRANSACTIONS for event in facts.recent):
+        return False
+    return any(status.weight != OK for status, _ in facts.alike)

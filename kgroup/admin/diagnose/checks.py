@@ -133,7 +133,7 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 
 def _described(facts: Facts) -> Iterator[Finding]:
     """Yield the description's findings without the partitions that KG319, or an error, reports."""
-    recreated = {partition for partition, _ in facts.by_status.get(PartitionStatus.RECREATED, ())}
+    recreated = {partition for partition, _ in facts.placed(PartitionStatus.RECREATED)}
     begun = {status.weight for _, _, status in facts.with_status(PartitionStatus.NOT_BEGUN)}
     for finding in facts.group.findings:
         if finding.code == "KG306" and begun == {ERROR}:
@@ -360,6 +360,8 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what the statuses of partitions show beyond the description: one finding for each cause."""
     for name, (code, message, hint) in _BY_STATUS.items():
+        if not facts.placed(name):
+            continue
         if facts.group.type == SHARE and name == PartitionStatus.FALLING_BEHIND:
             continue  # KG315 has the figures
         for weight in (ERROR, WARN):
@@ -447,7 +449,7 @@ def _expiring(facts: Facts) -> Iterator[Diagnosis]:
     """Yield an empty group whose newest record is older than nine tenths of the retention."""
     if facts.group.known_members or not facts.history or not facts.retention_ms:
         return
-    if not any(row.committed_offset is not None for row in facts.group.offsets):
+    if not facts.group.committed_count:
         return
     last = _last_write(facts.history)
     left = last + facts.retention_ms - facts.now_ms

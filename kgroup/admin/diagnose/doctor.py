@@ -6,7 +6,6 @@ that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
@@ -25,7 +24,6 @@ from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
-from kgroup.domain import grouped
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 VERDICTS = HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
@@ -176,13 +174,8 @@ def _settled(
 
 def _alike(facts: Facts) -> list[Alike]:
     """Return the statuses of a group's partitions, worst first."""
-    alike = []
-    for name in (name for name in facts.by_status if name is not None):
-        by_weight = grouped(
-            (status.weight, (partition, status)) for partition, _, status in facts.with_status(name)
-        )
-        for weight, those in by_weight.items():
-            partition, status = those[0]
-            named = tuple([str(each) for each, _ in those])
-            alike.append((-WEIGHTS.index(weight), partition, Alike(name, weight, named, status.why)))
-    return [each for *_, each in sorted(alike, key=itemgetter(0, 1))]
+    worst_first = sorted(facts.alike, key=lambda alike: (-WEIGHTS.index(alike[0].weight), alike[1][0]))
+    return [
+        Alike(status.name, status.weight, tuple(map(str, places)), status.why)
+        for status, places in worst_first
+    ]

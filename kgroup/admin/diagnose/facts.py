@@ -151,12 +151,30 @@ class Facts:
             self._placed = rows, by_name
         return self._placed[1]
 
+    def placed(self, name: PartitionStatus) -> Sequence[Placed]:
+        """Return the partitions with this status; rows are made if there may be any."""
+        rows = self.group.to_make
+        return self.by_status.get(name, ()) if rows is None or name in rows.statuses else ()
+
     def with_status(self, *names: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow, Status]]:
         """Yield the partitions with one of these statuses, by status."""
         for name in names:
-            for partition, row in self.by_status.get(name, ()):
+            for partition, row in self.placed(name):
                 assert row.status is not None
                 yield partition, row, row.status
+
+    @property
+    def alike(self) -> Iterator[tuple[Status, list[TopicPartition]]]:
+        """The partitions with the same status that matter as much, with that of the first of them."""
+        if (rows := self.group.to_make) is not None:
+            yield from rows.by_status.items()
+            return
+        for name in (name for name in self.by_status if name is not None):
+            by_weight = grouped(
+                (status.weight, (place, status)) for place, _, status in self.with_status(name)
+            )
+            for those in by_weight.values():
+                yield those[0][1], [place for place, _ in those]
 
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
@@ -282,7 +300,7 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
                 group_facts.session_ms = number_of(values.get(SESSION_TIMEOUT)) or None
             except KgroupError as error:
                 group_facts.miss(SESSION_TIMEOUT, error)
-        if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
+        if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.row_count:
             continue
         node = group.coordinator.id
         minutes = setting(node, OFFSETS_RETENTION)
@@ -307,16 +325,15 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             group_facts.pending = frozenset(
                 p for partitions in group_facts.state.pending.values() for p in partitions
             )
-        rows = group_facts.group.offsets
+        group = group_facts.group
         requested: Collection[TopicPartition] | None = group_facts.pending
-        if group_facts.group.type != SHARE:
+        if group.type != SHARE:
             # Unless partitions are named, a broker silently omits those the caller may not describe: request
             # all committed ones (None) only where there are no others.
-            others = group_facts.pending or None in [row.committed_offset for row in rows]
-            named = (partition for partition, _ in group_facts.rows)
-            requested = {*named, *group_facts.pending} if others or not rows else None
+            others = group_facts.pending or not group.row_count == group.committed_count > 0
+            requested = {*group.places, *group_facts.pending} if others else None
         if requested is None or requested:
-            asked[group_facts.group.group_id] = requested
+            asked[group.group_id] = requested
     unstable_offsets = unstable(cluster, asked)
     for group_facts in facts:
         pending = unstable_offsets.get(group_facts.group.group_id, frozenset())

@@ -180,7 +180,7 @@ class Course:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.undecided = dict(_undecided(facts))
-        self.begun = dict(facts.by_status.get(PartitionStatus.NOT_BEGUN, ()))
+        self.begun = dict(facts.placed(PartitionStatus.NOT_BEGUN))
         self._ends = {} if facts.group.known_members else ends_of(facts)
         unread = facts.with_status(PartitionStatus.UNREAD) if self._ends else ()
         self.unread = {
@@ -236,7 +236,7 @@ class Course:
 
     def going(self, least_ms: int) -> Iterator[tuple[TopicPartition, OffsetRow, int]]:
         """Yield what is being read though it was so far behind at its last commit, with how far in ms."""
-        for partition, row in self.facts.by_status.get(PartitionStatus.READING, ()):
+        for partition, row in self.facts.placed(PartitionStatus.READING):
             waits = self.times.get((partition, row.committed_offset or 0))
             at_ms = self.committed_ms.get(partition, -1)
             timed = partition in self.undecided and partition.topic not in self._shifts
@@ -627,7 +627,7 @@ def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
         if partition in facts.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
             yield partition, status_of(known)
-    unsubscribed = facts.by_status.get(PartitionStatus.UNSUBSCRIBED, ())
+    unsubscribed = facts.placed(PartitionStatus.UNSUBSCRIBED)
     stopped = read_of_late(facts) if unsubscribed else {}
     for partition, row in unsubscribed:
         if row.work and partition not in facts.rebuilt:

@@ -58,6 +58,8 @@ def _held_back(facts: Facts) -> list[TopicPartition]:
 
 
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
+    if facts.group.to_make is not None:
+        return facts.group.to_make.behind
     unread = {}
     for partition, row in facts.rows:
         if row.committed_offset is None or not row.lag or row.lag == row.unreadable:
