@@ -367,9 +367,10 @@ class Decoder:
     def _new_slot(self, key: bytes) -> Slot | None:
         """Return the slot of a key seen for the first time; None if its group is not wanted."""
         group, topic, partition = decode_commit_key(key)
-        slot = None
-        if self.wanted(group):
-            run = self._groups.setdefault(group, GroupRun(group))
+        slot, run = None, self._groups.get(group)
+        if run is None and self.wanted(group):
+            run = self._groups[group] = GroupRun(group)
+        if run is not None:
             slot = Slot(run, place_of(topic, partition), key, len(self._order))
             self._order.append(slot)
             if self.places is not None:

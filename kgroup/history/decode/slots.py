@@ -104,8 +104,11 @@ class Slot:
         """Return and reset what this slot gathered; DecodeError if its last commit does not decode."""
         count, self.count = self.count, 0
         last = decode_commit(self.data[self.start : self.end], self.offset, self.ts)
-        first = (self.first, self.first_offset, self.first_ts, metadata_in(self.first_value))
-        return PartProgress(self.place, count, *first, last)
+        text = metadata_in(self.first_value)
+        return tuple.__new__(
+            PartProgress,
+            (self.place, count, self.first, self.first_offset, self.first_ts, text, last),
+        )
 
 
 class GroupRun:
