@@ -288,7 +288,6 @@ def items_of(
         if decoder.stopped:
             break
     yield from decoder.flush()
-    decoder.rest()
 
 
 def coverage_of(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapreplace
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import read_i64_be
+from librt.strings import read_i64_le
 
 from kgroup.domain import TopicPartition, place_of
 from kgroup.errors import DecodeError
@@ -48,10 +48,15 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 MAX_KEYS: Final = 400_000
-RECENT_BYTES: Final = 8 << 20
 _COMMIT_TYPES = (0, 1)
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
+_LENGTHS: Final = 0x8080_8000_8081
+_USUAL: Final = 0x80
+"""Nearly all commits begin with numbers of 2, 1, 1, 1 and 1 bytes: the record's length, its attributes, the
+distances of its time and its offset, its key's length. The highest bit of a byte says that a number goes on,
+the lowest of the first one that a length is below 0."""
+_BODY_AT: Final = HEADER_BYTES  # the compiler looks a name of another module up each time
 
 
 class Decoder:
@@ -93,13 +98,9 @@ class Decoder:
         # first stands for keys that have none.
         self._unseen = Slot(GroupRun(""), TopicPartition("", -1), b"", 0)
         self._order = [self._unseen]
-        self._last = self._unseen
+        self._last = self._began = self._unseen
         # The batch that `_take` reads, its position in it, and how many records are left.
         self._data = b""
-        self._touched: list[Slot] = []
-        # What was read before that, and the slots whose newest value may lie in it.
-        self._recent: list[tuple[bytes, list[Slot]]] = []
-        self._recent_bytes: i64 = 0
         self._at: i64 = 0
         self._end: i64 = 0
         self._left: i64 = 0
@@ -155,31 +156,9 @@ class Decoder:
                 while record is not None:
                     yield from self._one(record)
                     record = self._take()
-                if attributes & PACKED:
-                    self._keep()
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message)
-        self._keep()
-
-    def _keep(self) -> None:
-        """Drop the data read longest ago; slots keep only their newest value of it.
-
-        Most have had another value since, so that nothing need be copied.
-        """
-        if self._touched:
-            self._recent.append((self._data, self._touched))
-            self._recent_bytes += len(self._data)
-        self._touched, self._data = [], b""
-        self._drop(RECENT_BYTES)
-
-    def _drop(self, most: i64) -> None:
-        """Drop the data read longest ago, until no more than `most` bytes are left."""
-        while self._recent_bytes > most:
-            data, touched = self._recent.pop(0)
-            self._recent_bytes -= len(data)
-            for slot in touched:
-                if slot.data is data:
-                    slot.keep()
+        self._data = b""
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
         """Close the open run of one group, or of all; call once more when nothing follows."""
@@ -192,15 +171,12 @@ class Decoder:
             if run.dirty:
                 yield from run.close()
 
-    def rest(self) -> None:
-        """Keep no data, until more is read: who follows a topic has a decoder for each partition."""
-        self._drop(0)
-
     def _forget(self) -> None:
         """Forget every key; no run may be open."""
         self._slots.clear()
         self._groups.clear()
-        self._order, self._last, self._unseen.next = [self._unseen], self._unseen, 0
+        self._last = self._began = unseen = self._unseen
+        self._order, unseen.next, unseen.after = [unseen], 0, 0
         if self.places is not None:
             self.places.forget()
 
@@ -235,12 +211,15 @@ class Decoder:
         self._gather = self.runs and self._producer == -1
         self._shift = 0
         if attributes & PACKED:
-            self._keep()
             self._data, self._at, self._end = body_of(chunk, header)
             if self.places is not None:
                 self._shift = self.places.body(self._data)
         else:
-            self._data, self._at, self._end = chunk, header.position + HEADER_BYTES, header.end
+            self._data, self._at, self._end = chunk, header.position + _BODY_AT, header.end
+        # What began the batch before follows its last record only by chance.
+        unseen = self._unseen
+        self._began.after, self._began = unseen.next, self._order[unseen.next]
+        unseen.next, self._last = self._began.after, unseen
         return self._take()
 
     def _take(self) -> RawRecord | None:
@@ -253,37 +232,41 @@ class Decoder:
         try:
             while left:
                 left -= 1
-                size, pos = length(data, pos)
-                stop = pos + (size >> 1)
-                if stop > end or size & 1:
-                    raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
-                delta, pos = read_delta(data, pos + 1, base)
-                index, start = length(data, pos)
+                word: i64 = 0
+                if pos + 8 <= end:
+                    word = read_i64_le(data, pos)
+                stop = pos + 2 + ((word & 127) >> 1 | (word >> 2 & 127 << 6))
+                if word & _LENGTHS == _USUAL and stop <= end:
+                    start = pos + 5
+                    delta = (word >> 25 & 63) ^ -(word >> 24 & 1)
+                    index, key_size, pos = word >> 32 & 127, word >> 40 & 127, pos + 6
+                else:
+                    size, pos = length(data, pos)
+                    stop = pos + (size >> 1)
+                    if stop > end or size & 1:
+                        raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
+                    delta, pos = read_delta(data, pos + 1, base)
+                    index, start = length(data, pos)
+                    key_size, pos = length(data, start)
                 offset, ts = base + (index >> 1), base_ts + delta if stamped else base_ts
-                size, pos = length(data, start)
-                after = pos + (size >> 1)
-                key = data[pos:after]
+                after = pos + (key_size >> 1)
                 slot = order[last.next]
                 # Clients commit in the same order each time: most keys are the expected one.
-                if slot.key != key:
-                    if (found := self._found(key)) is None:
+                if not slot.is_at(data, pos, after):
+                    if (found := self._found(data[pos:after])) is None:
                         pos = stop
                         continue
                     slot, last.next = found, found.number
                 last = slot
-                null = size & 1
                 size, pos = length(data, after)
                 value_end = pos + (size >> 1)
-                if not gather or slot is unseen or (null | size) & 1 or not pos + 10 <= value_end < stop:
+                null = (key_size | size) & 1
+                if not gather or slot is unseen or null or not pos + 10 <= value_end < stop:
                     self._at, self._left, self._last = stop, left, last
                     return self._whole(offset, ts, start, stop)
                 if places is not None:
                     places.commit(slot.number, value_end - pos, offset, ts, producer, pos + shift)
-                if slot.count and (committed := read_i64_be(data, pos + 2)) >= slot.last:
-                    if slot.advance(committed, offset, ts, data, pos, value_end):
-                        self._touched.append(slot)
-                else:
-                    slot.take(data[pos:value_end], offset, ts)
+                slot.take(data, pos, value_end, offset, ts)
                 pos = stop
         except IndexError:
             raise DecodeError(f"the batch at offset {base} ends inside a record") from None
@@ -346,7 +329,7 @@ class Decoder:
         else:
             # Nothing of a value that does not decode may be used.
             decode_commit(value, offset, ts)
-            slot.take(value, offset, ts)
+            slot.take(value, 0, len(value), offset, ts)
             if not self.runs:
                 yield from self.flush(group)
 

@@ -33,6 +33,7 @@ MOST: Final = 1 << 52
 header may exceed it: its offset is not under the checksum, and a producer sets any time."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
+_ATTRIBUTES_AT: Final = ATTRIBUTES_AT
 _UNSOUND: Final = "an invalid message: its checksum, its lengths, or its codec"
 _MAX_RESYNC_OFFSETS = 1 << 40
 """No batch after damage is further on: bytes that only look like one mostly have an offset beyond this."""
@@ -89,13 +90,15 @@ class Scanner:
         """Yield the whole batches of `chunk`; `final` says that nothing follows it."""
         pos: i64 = 0
         total, check = len(chunk), self.check_crc
-        while total - pos >= HEADER_BYTES or total - pos >= SMALLEST and chunk[pos + 16] < 2:
-            length: int = read_i32_be(chunk, pos + LENGTH_OFFSET - 4)
+        # The compiler looks a name of another module up each time.
+        checksum, header_bytes, smallest, length_offset = crc32c, HEADER_BYTES, SMALLEST, LENGTH_OFFSET
+        while total - pos >= header_bytes or total - pos >= smallest and chunk[pos + 16] < 2:
+            length: int = read_i32_be(chunk, pos + length_offset - 4)
             magic = chunk[pos + 16]
-            end = pos + LENGTH_OFFSET + length
+            end = pos + length_offset + length
             last_delta: int = read_i32_be(chunk, pos + 23) if magic == 2 else 0
             count: int = read_i32_be(chunk, pos + 57) if magic == 2 else 0
-            least = 49 if magic == 2 else SMALLEST - LENGTH_OFFSET
+            least = 49 if magic == 2 else smallest - length_offset
             if magic > 2 or not least <= length <= MAX_BATCH_BYTES or last_delta < 0 or count < 0:
                 pos = self._skip(chunk, pos, f"no record batch here (magic {magic}, length {length})", final)
                 if pos < 0:
@@ -121,7 +124,8 @@ class Scanner:
                 continue
             base: i64 = read_i64_be(chunk, pos)
             crc: int = read_i32_be(chunk, pos + 17)
-            if check and crc32c(chunk[pos + _CRC_START : end]) != crc & 0xFFFFFFFF:
+            found: int = checksum(chunk[pos + _CRC_START : end]) if check else crc & 0xFFFFFFFF
+            if found != crc & 0xFFFFFFFF:
                 pos = self._skip(chunk, pos, f"checksum of the batch at offset {base} is wrong", final)
                 if pos < 0:
                     return
@@ -137,7 +141,7 @@ class Scanner:
             last: i64 = base + last_delta
             self.last_offset = last
             header = BatchHeader(pos, end, base, last, count)
-            header.attributes, header.producer_id = chunk[pos + ATTRIBUTES_AT], read_i64_be(chunk, pos + 43)
+            header.attributes, header.producer_id = chunk[pos + _ATTRIBUTES_AT], read_i64_be(chunk, pos + 43)
             header.base_timestamp_ms, header.max_timestamp_ms = first_ts, max_ts
             producer_epoch: int = read_i16_be(chunk, pos + 51)
             header.producer_epoch = producer_epoch
