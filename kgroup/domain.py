@@ -105,6 +105,10 @@ NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = NO_EPOCH = NO
 NO_EPOCH is that of a member without an assignment, a group without targets, a partition without an owner, and
 of a commit that names no member.
 """
+GROUP_TYPES = CLASSIC, CONSUMER, SHARE, STREAMS = ("classic", "consumer", "share", "streams")
+"""The types of groups that a coordinator keeps, as ListGroups names them."""
+EPOCH_TYPES = (CONSUMER, SHARE, STREAMS)
+"""Those whose coordinator counts epochs, of groups and of targets, instead of generations."""
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 TRANSACTION_TOPIC = "__transaction_state"

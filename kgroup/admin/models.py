@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.statuses import READ, PartitionStatus, Status
-from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition, place_of, value
+from kgroup.domain import GROUP_TYPES, MemberStatus, OffsetAndMetadata, TopicPartition, place_of, value
 
 if TYPE_CHECKING:
     from kgroup.protocol.embedded.connect import ConnectWorker
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from kgroup.protocol.embedded.streams import StreamsThread
     from kgroup.protocol.embedded.undecoded import Undecoded
 
-GroupType = Annotated[str, ("classic", "consumer", "share", "streams", "zookeeper", "unknown")]
 Severity = Annotated[str, ("info", "warn", "error")]
-CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+CLASSIC, CONSUMER, SHARE, STREAMS = GROUP_TYPES
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 NOT_READY = "NotReady"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
@@ -34,6 +33,7 @@ STREAM_ASSIGNOR = "stream"
 """The assignor of a Kafka Streams group in the classic protocol, and of no other group."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
+GroupType = Annotated[str, (*GROUP_TYPES, ZOOKEEPER, "unknown")]
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 

@@ -17,6 +17,7 @@ from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.share.group import ShareState
 from kgroup.coordinator.streams.group import StreamsState
+from kgroup.domain import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard
 
@@ -24,7 +25,6 @@ MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 COORDINATOR = "kafka.server:type=group-coordinator-metrics"
 OWN = "kgroup:type=group-coordinator-metrics"
 
-PROTOCOLS = ("classic", "consumer", "share", "streams")
 CONSUMER_STATES = (*ConsumerState, "Dead")
 STREAMS_STATES = (*StreamsState, "Dead")
 SHARE_STATES = (*ShareState, "Dead")
@@ -118,11 +118,11 @@ def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float =
 
 
 def _groups(shards: list[Shard]) -> Iterator[Metric]:
-    by_type: dict[str, Counter[str]] = {protocol: Counter() for protocol in PROTOCOLS}
+    by_type: dict[str, Counter[str]] = {protocol: Counter() for protocol in GROUP_TYPES}
     for shard in shards:
         for group in shard.coordinator.state.groups.values():
             by_type[type_of(group)][group.state] += 1
-    classic = by_type["classic"]
+    classic = by_type[CLASSIC]
     offsets = sum(shard.coordinator.state.offsets.count() for shard in shards)
     yield Metric(MANAGER, "NumOffsets", offsets)
     yield Metric(MANAGER, "NumGroups", classic.total())
@@ -131,11 +131,11 @@ def _groups(shards: list[Shard]) -> Iterator[Metric]:
     for protocol, counts in by_type.items():
         yield Metric(COORDINATOR, "group-count", counts.total(), {"protocol": protocol})
     for name in CONSUMER_STATES:
-        yield Metric(COORDINATOR, "consumer-group-count", by_type["consumer"][name], {"state": str(name)})
+        yield Metric(COORDINATOR, "consumer-group-count", by_type[CONSUMER][name], {"state": str(name)})
     for name in STREAMS_STATES:
-        yield Metric(COORDINATOR, "streams-group-count", by_type["streams"][name], {"state": str(name)})
+        yield Metric(COORDINATOR, "streams-group-count", by_type[STREAMS][name], {"state": str(name)})
     for name in SHARE_STATES:
-        yield Metric(COORDINATOR, "share-group-count", by_type["share"][name], {"state": str(name)})
+        yield Metric(COORDINATOR, "share-group-count", by_type[SHARE][name], {"state": str(name)})
 
 
 def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:

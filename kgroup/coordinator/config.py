@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import Any, Self
 
 from kgroup.coordinator.roster import ROWS, Roster
+from kgroup.domain import CLASSIC, CONSUMER, EPOCH_TYPES, GROUP_TYPES, STREAMS
 from kgroup.durations import iso_duration_ms
 from kgroup.errors import ConfigError, ErrorCode, Refused
 from kgroup.numbers import INT32_MAX
@@ -25,9 +26,7 @@ _ASSIGNORS = {
 }
 _TASK_ASSIGNORS = {"org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky"}
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
-_PROTOCOLS = ("classic", "consumer", "share", "streams")
 BY_DURATION = "by_duration:"
-_PACES = ("consumer", "share", "streams")
 
 
 def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -52,9 +51,9 @@ def _assignors(names: tuple[str, ...], known: Mapping[str, str]) -> tuple[str, .
 def _protocols(names: tuple[str, ...]) -> tuple[str, ...]:
     listed = _listed(names)
     for name in listed:
-        if name not in _PROTOCOLS:
-            raise ValueError(f"names {name!r}; use {', '.join(_PROTOCOLS)}")
-    if "classic" not in listed:
+        if name not in GROUP_TYPES:
+            raise ValueError(f"names {name!r}; use {', '.join(GROUP_TYPES)}")
+    if CLASSIC not in listed:
         raise ValueError("must name classic, which cannot be disabled")
     return listed
 
@@ -146,7 +145,7 @@ class GroupConfig(Settings):
         "offsets.retention.check.interval.ms", 600_000, 1, type=LONG
     ).field("How often expired offsets are looked for.")
     rebalance_protocols: tuple[str, ...] = Setting(
-        "group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), check=_protocols
+        "group.coordinator.rebalance.protocols", LIST, (CLASSIC, CONSUMER, STREAMS), check=_protocols
     ).field("The group protocols that are served.")
     consumer_session_timeout_ms: int = _own("consumer.session.timeout.ms", 45_000).field(
         "How long a member of a consumer group may be silent."
@@ -303,7 +302,7 @@ class GroupConfig(Settings):
             if name not in rows:
                 raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
             values[name] = rows[name].parse(text)
-        for kind in _PACES:
+        for kind in EPOCH_TYPES:
             beats, silence = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
             if values[silence] <= values[beats]:
                 raise Refused(
@@ -321,7 +320,7 @@ class GroupConfig(Settings):
         for (low, least), (high, value) in ordered:
             if least > value:
                 raise ConfigError(f"{high}={value} must be at least {low}={least}")
-        for kind in _PACES:
+        for kind in EPOCH_TYPES:
             beats, silence = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
             heartbeat, session = (getattr(self, self.names()[name]) for name in (beats, silence))
             if heartbeat >= session:

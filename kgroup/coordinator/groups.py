@@ -12,9 +12,8 @@ from kgroup.coordinator.share.records import forget_share_group
 from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.records import forget_streams_group
+from kgroup.domain import CLASSIC
 from kgroup.protocol.group_records import GroupMetadataKey
-
-CLASSIC = "classic"
 
 
 def type_of(group: Group) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from kgroup.domain import NO_OFFSET, TopicPartition, partitions_text
+from kgroup.domain import EPOCH_TYPES, NO_OFFSET, TopicPartition, partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, TaskSets
-from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember
+from kgroup.history.fold.view import CLASSIC, KINDS, SHARE, RecordedMember
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
@@ -68,7 +68,7 @@ def differences(
     if view.streams is not None and said["topology"] is not None:
         pair = (_recorded(view.streams.topology), _topology(said["topology"]))
         yield from _unlike("", [("topology", *pair)])
-    if kind in EPOCHS:
+    if kind in EPOCH_TYPES:
         epochs = (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch))
         yield from _unlike("", [(name, mine, said[name]) for name, mine in epochs if said[name] is not None])
     if kind != SHARE:
@@ -141,7 +141,7 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
             ("protocol", ours.protocol, theirs["protocol"]),
             ("regex", ours.regex, theirs["subscribed_regex"]),
         ]
-        if theirs.get("member_epoch") is not None and state.kind in EPOCHS:
+        if theirs.get("member_epoch") is not None and state.kind in EPOCH_TYPES:
             pairs.append(("epoch", ours.epoch, theirs["member_epoch"]))
         if theirs.get("instance_id_known", True):
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))

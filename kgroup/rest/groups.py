@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import (
-    CLASSIC,
     CONSUMER,
     EMPTY,
     STABLE,
@@ -29,7 +28,7 @@ from kgroup.admin.read.lag import behind, total
 from kgroup.admin.read.lag_report import LagReport, sampled
 from kgroup.admin.read.members import assignment_of, in_order
 from kgroup.admin.refusals import item_error, not_found
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.rest.documents import Document
 
@@ -45,7 +44,7 @@ GROUPS, CONSUMERS, ASSIGNMENTS, LAGS, BROKERS = (
 )
 NOT_TOLD = "NOT_TOLD"
 UNKNOWN_STATE, UNKNOWN = "Unknown", "unknown"
-_TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS": "streams"}
+_TYPES = {name.upper(): name for name in GROUP_TYPES}
 _FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
 """The findings that need nothing REST omits."""
 _NOT_COMMITTED = "committed offset not reported: there is none, or the log end could not be read"

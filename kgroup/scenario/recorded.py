@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import CLASSIC, CONSUMER, MemberStatus, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.leave_causes import Way
 from kgroup.scenario.forms import (
@@ -36,7 +36,7 @@ RESTARTED = "restarted"
 FOR_NOW = "left-for-now"
 """For a static member of a consumer group, which keeps its place."""
 STATES = (MemberStatus.STABLE, MemberStatus.REVOKING, MemberStatus.WAITING)
-PROTOCOLS = ("classic", "consumer")
+PROTOCOLS = (CLASSIC, CONSUMER)
 RETURNS = (RESTARTED, Way.FENCED.value)
 """Why an instance id got another member: its process restarted, or a second one fenced the first."""
 
@@ -184,7 +184,7 @@ class Head:
     name: str | None = given(TEXT, default=None)
     summary: str | None = given(TEXT, default=None)
     group: str = given(TEXT)
-    protocol: str = given(one_of(PROTOCOLS), default="classic")
+    protocol: str = given(one_of(PROTOCOLS), default=CLASSIC)
     began: str | None = given(TEXT, default=None)
     from_nothing: bool = given(FLAG, default=True)
     topics: Mapping[str, int] = given(SIZES, default_factory=dict)

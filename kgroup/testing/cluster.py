@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kgroup.arguments import checked
+from kgroup.domain import EPOCH_TYPES
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, Release
 from kgroup.security.acls import Acl
@@ -27,7 +28,7 @@ DEFAULTS = {
     "offsets.topic.num.partitions": "5",
     **{
         f"group.{kind}.{name}": text
-        for kind in ("consumer", "share", "streams")
+        for kind in EPOCH_TYPES
         for name, text in (
             ("heartbeat.interval.ms", "100"),
             ("min.heartbeat.interval.ms", "100"),

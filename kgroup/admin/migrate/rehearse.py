@@ -47,7 +47,7 @@ class RehearsalStep:
     phase: Annotated[str, ("upgrade", "downgrade")]
     action: str
     member: str
-    type: Annotated[str, ("classic", "consumer")]
+    type: Annotated[str, (CLASSIC, CONSUMER)]
     state: str
     epoch: Annotated[int, "or generation"]
     assignment_epoch: int | None
@@ -183,7 +183,7 @@ class _Roll:
 
     def _enter(self, phase: str, client: SimulatedClient) -> None:
         """Let the newcomer join and all others follow until nothing moves; a Refusal becomes the step's."""
-        kind = "consumer" if isinstance(client, ConsumerClient) else "classic"
+        kind = CONSUMER if isinstance(client, ConsumerClient) else CLASSIC
         action = f"{client.name or client.client_id} joins with the {kind} protocol"
         try:
             client.join(self.stage)

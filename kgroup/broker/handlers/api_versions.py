@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.domain import CONSUMER, STREAMS
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.api_versions import (
     ApiVersion,
@@ -42,8 +43,8 @@ def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersi
     levels = {name: level for name, level in features.levels.items() if level}
     protocols = broker.cluster.group_config.rebalance_protocols
     for protocol, feature in (
-        ("consumer", GROUP_VERSION),
-        ("streams", STREAMS_VERSION),
+        (CONSUMER, GROUP_VERSION),
+        (STREAMS, STREAMS_VERSION),
     ):
         if protocol not in protocols:
             levels.pop(feature, None)

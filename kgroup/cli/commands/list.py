@@ -19,7 +19,7 @@ from kgroup.cli.inputs.group_names import absent, matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table, with_fields
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
-from kgroup.domain import Document
+from kgroup.domain import GROUP_TYPES, Document
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Key = Callable[[GroupListing], tuple[object, ...]]
 
-TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
 _COLUMNS = (
     Column("group_id", "GROUP"),
@@ -65,7 +64,7 @@ def command(
     ] = None,
     type_: Annotated[
         list[str] | None,
-        option("--type TYPE", "|".join(TYPES) + "; repeatable.", autocompletion=lambda: TYPES),
+        option("--type TYPE", "|".join(GROUP_TYPES) + "; repeatable.", autocompletion=lambda: GROUP_TYPES),
     ] = None,
     protocol_type: Annotated[
         str | None, option("--protocol-type NAME", "Only groups of this protocol type, such as consumer.")
@@ -94,8 +93,8 @@ def command(
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
     for name in types:
-        if name.lower() not in TYPES:
-            raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
+        if name.lower() not in GROUP_TYPES:
+            raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(GROUP_TYPES))
     unknown = [name for name in states if name.lower() not in {state.lower() for state in STATES}]
     if unknown:
         raise ConfigError(f"--state {unknown[0]!r} is unknown", "one of " + ", ".join(STATES))

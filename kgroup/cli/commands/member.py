@@ -18,7 +18,7 @@ from kgroup.cli.env.session import open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.output.schema_ids import schema_id
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import CLASSIC, CONSUMER, TopicPartition, uuid_text
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kgroup.members.effects import GroupMember
     from kgroup.zookeeper.entry.member import Happened
 
-PROTOCOLS = ("classic", "consumer")
+PROTOCOLS = (CLASSIC, CONSUMER)
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 Topics = Annotated[list[str], option("--topic TOPIC", "Subscribe to this topic; repeatable.")]
 Protocol = Annotated[
@@ -94,7 +94,7 @@ def run(
     env: Env,
     group_id: Annotated[str, argument("GROUP", "The group to join.")],
     topic: Topics,
-    protocol: Protocol = "classic",
+    protocol: Protocol = CLASSIC,
     instance_id: Instance = None,
     assignor: AssignorOption = None,
     stop_after: StopAfter = None,
@@ -116,7 +116,7 @@ def run(
         from kgroup.cli.frame.legacy_member import Legacy, topic_count
 
         given = {"--instance-id": instance_id, "--assignor": assignor, "--rack": rack}
-        given["--protocol"] = None if protocol == "classic" else protocol
+        given["--protocol"] = None if protocol == CLASSIC else protocol
         refused = [name for name, value in given.items() if value is not None]
         if refused:
             raise ConfigError(
@@ -168,7 +168,7 @@ def _member(
     assignor_name: str | None,
     rack: str | None,
 ) -> "GroupMember":
-    if protocol == "classic":
+    if protocol == CLASSIC:
         from kgroup.members.classic import ClassicMember
 
         name = assignor_name or "range"
@@ -183,7 +183,7 @@ def _member(
             raise ConfigError(f"--assignor {name!r} is unknown", "one of " + ", ".join(ASSIGNORS))
         assignor = known[name]()
         return ClassicMember(group_id, topics, [assignor], instance_id=instance_id, rack=rack)
-    if protocol == "consumer":
+    if protocol == CONSUMER:
         from kgroup.members.consumer import ConsumerMember
 
         member_id = uuid_text(uuid.uuid4().bytes)

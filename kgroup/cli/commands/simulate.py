@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import CONSUMER
 from kgroup.cli.declaring import option
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
@@ -17,7 +16,7 @@ from kgroup.cli.output.bars import bar
 from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import count_of
+from kgroup.domain import CLASSIC, CONSUMER, count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError
 from kgroup.simulation.play.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario, find
@@ -25,8 +24,8 @@ from kgroup.simulation.play.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scena
 if TYPE_CHECKING:
     from kgroup.simulation.play.planning import MakePush, Size
 
-PROTOCOLS = ("classic", "consumer", "push")
 PUSH = "push"
+PROTOCOLS = (CLASSIC, CONSUMER, PUSH)
 SCENARIOS = (
     *("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "failover", "upgrade"),
     *("scale-out-10", "zone-loss", "rolling-start"),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from kgroup.admin.as_json import declared
 from kgroup.cli.output.tables import Column
-from kgroup.domain import Document, TopicPartition
+from kgroup.domain import EPOCH_TYPES, GROUP_TYPES, Document, TopicPartition
 from kgroup.durations import iso
 from kgroup.history.fold.events import Delivered, Event, Unowned
-from kgroup.history.fold.view import EPOCHS
+from kgroup.history.fold.view import SIMPLE
 from kgroup.history.log_items import BadRange
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class EventDocument(TypedDict):
     timestamp: str | None
     end_timestamp_ms: int
     group_id: str | None
-    type: Annotated[str, ("classic", "consumer", "streams", "share", "simple")] | None
+    type: Annotated[str, (*GROUP_TYPES, SIMPLE)] | None
     generation: int | None
     group_epoch: int | None
     member_epoch: int | None
@@ -88,7 +88,7 @@ EVENT_COLUMNS = (
 
 def event_json(event: Event) -> EventDocument:
     """Return one event as printed."""
-    epochs = event.protocol in EPOCHS
+    epochs = event.protocol in EPOCH_TYPES
     worded: Document = {
         "topic": event.log_topic,
         "partition": event.log_partition,

@@ -38,12 +38,18 @@ from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.events import EVENT_COLUMNS, coverage_json, event_json
 from kgroup.cli.views.history_state import description
 from kgroup.cli.views.scenarios import WantedScenario
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition, partitions_text
+from kgroup.domain import (
+    EPOCH_TYPES,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    Document,
+    TopicPartition,
+    partitions_text,
+)
 from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text
 from kgroup.history.fold.folding import Holdings
-from kgroup.history.fold.view import EPOCHS
 from kgroup.history.log_items import BadRange
 from kgroup.history.raw import raw_rows
 from kgroup.protocol.share_records import TYPES as SHARE_TYPES
@@ -113,7 +119,7 @@ def show_story(
 def _epoch(event: Event) -> str:
     if event.epoch < 0:
         return "-"
-    return f"{'e' if event.protocol in EPOCHS else 'g'}{event.epoch}"
+    return f"{'e' if event.protocol in EPOCH_TYPES else 'g'}{event.epoch}"
 
 
 def span_lines(selection: Selection) -> list[str]:

@@ -19,11 +19,11 @@ from kgroup.admin.models import (
 from kgroup.admin.read.applications import of_application, with_content
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
 from kgroup.cli.inputs.history import unread_deliveries
-from kgroup.domain import NO_OFFSET, TopicPartition, grouped
+from kgroup.domain import EPOCH_TYPES, NO_OFFSET, TopicPartition, grouped
 from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, TaskSets, all_read_by
-from kgroup.history.fold.view import CLASSIC, EPOCHS, INTERRUPTED, KINDS, SHARE, RecordedMember
+from kgroup.history.fold.view import CLASSIC, INTERRUPTED, KINDS, SHARE, RecordedMember
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 from kgroup.protocol.share_state_records import DELIVERY_STATES
 from kgroup.protocol.streams_records import sources_of
@@ -41,7 +41,7 @@ def description(
     `deliveries` are the stored ones of a share group; None where they may not have been read.
     """
     view = state.view()
-    epochs = view.kind in EPOCHS
+    epochs = view.kind in EPOCH_TYPES
     application = application_of(state.group_id, view.protocol_type, view.assignor)
     unread = unread_deliveries(state.group_id, "offsets")
     topology = None
@@ -124,7 +124,7 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
 
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
-    epochs, leader = state.kind in EPOCHS, state.view().leader
+    epochs, leader = state.kind in EPOCH_TYPES, state.view().leader
     members = []
     for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id)):
         assignment: Assignment | None

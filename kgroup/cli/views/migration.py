@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Block, Column, Table
 from kgroup.cli.output.wording import of_code_name
-from kgroup.domain import count_of
+from kgroup.domain import CLASSIC, CONSUMER, count_of
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion, RollStep
@@ -23,8 +23,8 @@ _CHECKS = (
     Column("hint"),
 )
 NEXT = {
-    "upgrade": ("classic", "consumer"),
-    "downgrade": ("consumer", "classic"),
+    "upgrade": (CLASSIC, CONSUMER),
+    "downgrade": (CONSUMER, CLASSIC),
     "static": ("dynamic", "static members"),
 }
 _ORDER = (

@@ -201,7 +201,7 @@ def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
         if records or number == 1:
             yield ""
         state = f"classic {step.state}, generation {step.epoch}"
-        if step.type == "consumer":
+        if step.type == CONSUMER:
             state = f"consumer {step.state}, epoch {step.epoch} (assignment {step.assignment_epoch})"
         yield f"{number:>3}  {step.phase:<9} {step.action}   → {state}"
         if step.error_code:

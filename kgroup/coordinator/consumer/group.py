@@ -14,7 +14,7 @@ from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, 
 from kgroup.coordinator.epoch_group import EpochGroup, GroupKind, Part
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.timer_kinds import CONSUMER_MEMBERS
-from kgroup.domain import NO_EPOCH
+from kgroup.domain import CONSUMER, NO_EPOCH
 from kgroup.protocol import record_slots
 from kgroup.protocol.group_records import (
     ConsumerGroupRegularExpressionValue,
@@ -74,7 +74,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, Assignment]):
     """
 
     KIND = GroupKind(
-        "consumer",
+        CONSUMER,
         record_slots.CONSUMER,
         CONSUMER_MEMBERS,
         attrgetter("consumer_session_timeout_ms"),

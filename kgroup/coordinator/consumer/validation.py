@@ -5,6 +5,7 @@ from __future__ import annotations
 from kgroup.coordinator.checks import is_blank
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.member import GONE_EPOCH, LEFT_EPOCH, UNCHANGED_TIMEOUT
+from kgroup.domain import CONSUMER
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -15,7 +16,7 @@ def check_consumer_heartbeat(
     config: GroupConfig, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> None:
     """Refuse what no group could accept: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, UNSUPPORTED_VERSION."""
-    if "consumer" not in config.rebalance_protocols:
+    if CONSUMER not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
     _ids(request, version)
     _epoch(request)

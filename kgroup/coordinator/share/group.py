@@ -19,6 +19,7 @@ from kgroup.coordinator.share.member import (
     partitions_of,
 )
 from kgroup.coordinator.timer_kinds import SHARE_MEMBERS
+from kgroup.domain import SHARE
 from kgroup.protocol import record_slots
 from kgroup.protocol.share_records import (
     ShareGroupStatePartitionMetadataValue,
@@ -59,7 +60,7 @@ class ShareGroup(EpochGroup[ShareMember, Partitions]):
     """
 
     KIND = GroupKind(
-        "share",
+        SHARE,
         record_slots.SHARE,
         SHARE_MEMBERS,
         attrgetter("share_session_timeout_ms"),

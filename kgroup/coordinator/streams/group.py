@@ -20,6 +20,7 @@ from kgroup.coordinator.streams.member import (
 from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
 from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.coordinator.timer_kinds import STREAMS_MEMBERS
+from kgroup.domain import STREAMS
 from kgroup.protocol import record_slots
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, sources_of
 
@@ -92,7 +93,7 @@ class StreamsGroup(EpochGroup[StreamsMember, TaskSet]):
     """
 
     KIND = GroupKind(
-        "streams",
+        STREAMS,
         record_slots.STREAMS,
         STREAMS_MEMBERS,
         attrgetter("streams_session_timeout_ms"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.checks import is_blank
 from kgroup.coordinator.config import GroupConfig
+from kgroup.domain import STREAMS
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.releases import Change
@@ -14,7 +15,7 @@ LEFT_FOR_A_WHILE = -2
 
 def check_streams_heartbeat(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse what no group could accept, in Kafka's order: first unsupported, then invalid requests."""
-    if "streams" not in config.rebalance_protocols:
+    if STREAMS not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
     if not config.kafka.has(Change.STATIC_STREAMS_MEMBERS):
         _dynamic(request)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import CLASSIC, MemberStatus, TopicPartition
 from kgroup.history.fold.events import duration_text
 from kgroup.history.fold.view import RecordedMember
 from kgroup.history.log_items import Committed
@@ -83,7 +83,7 @@ def way_out(
     committed = last_commit(member, joined_ms, offsets)
     session = member.session_timeout_ms
     alive = at_ms - (joined_ms if joined_ms is not None else -session)
-    classic_static = member.protocol == "classic" and member.instance_id is not None
+    classic_static = member.protocol == CLASSIC and member.instance_id is not None
     if 0 <= alive < session:
         early = "it was removed, or left for good" if classic_static else "it left, or was removed"
         possible = (Way.REMOVED, Way.LEFT) if classic_static else (Way.LEFT, Way.REMOVED)

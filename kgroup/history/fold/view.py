@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition
 from kgroup.history.fold.tasks import StreamsClient
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 from kgroup.protocol.subscription import Subscription
 
-CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
-STREAMS, SHARE = "streams", "share"
-KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
-EPOCHS = (CONSUMER, STREAMS, SHARE)
-"""Kinds whose coordinator counts epochs, of groups and of targets, instead of generations."""
+KINDS = CLASSIC, CONSUMER, SHARE, STREAMS = GROUP_TYPES
+SIMPLE = "simple"
 LEFT_FOR_NOW = -2
 INTERRUPTED = -2
 """In place of the topology epoch whose description is stored."""

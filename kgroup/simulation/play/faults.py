@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from kgroup.domain import TopicPartition, count_of
+from kgroup.domain import CLASSIC, CONSUMER, TopicPartition, count_of
 from kgroup.members.commits import commit_request
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -373,5 +373,5 @@ class Faults:
         process.stop(for_good=process.name not in group.instances)
         group.classic ^= {process.name}
         self._later(self._rng.choice((100, 2_000)), process.start)
-        protocol = "classic" if process.name in group.classic else "consumer"
+        protocol = CLASSIC if process.name in group.classic else CONSUMER
         return f"{process.name} restarts with the {protocol} protocol"

@@ -16,7 +16,7 @@ from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import CLASSIC, CONSUMER, TopicPartition, uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import GroupMember
@@ -29,7 +29,6 @@ from kgroup.simulation.world.process import Process, ProcessSettings
 from kgroup.simulation.world.world import World
 
 GROUP, TOPIC = "group", "topic"
-CLASSIC, CONSUMER = "classic", "consumer"
 PUSH = "push"
 """The protocol of the ZooKeeper era: the coordinator asks, and members answer."""
 BROKER_SESSION_MS = 9_000
@@ -66,7 +65,7 @@ class PlanResult:
     `messages_per_member_minute` counts requests and answers, by the group's first size.
     """
 
-    protocol: Annotated[str, ("classic", "consumer", "push")]
+    protocol: Annotated[str, (CLASSIC, CONSUMER, PUSH)]
     static: bool
     members: int
     partitions: int
