@@ -11,13 +11,26 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.protocol.config_numbers import (
+    APPEND,
+    BROKER,
+    DELETE,
+    FROM_ALL_BROKERS,
+    FROM_BROKER,
+    FROM_DEFAULT,
+    FROM_FILE,
+    FROM_GROUP,
+    FROM_TOPIC,
+    GROUP,
+    SET,
+    SUBTRACT,
+    TOPIC,
+)
 from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.describe_configs import DescribeConfigsResult
 
-TOPIC, BROKER, GROUP = 2, 4, 32
-SET, DELETE, APPEND, SUBTRACT = range(4)
 GROUP_SETTINGS = (
     "consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms",
@@ -25,7 +38,12 @@ GROUP_SETTINGS = (
 )
 """The settings of a consumer group (KIP-848); a broker may know more, for groups of other types."""
 GROUP_SETTINGS_SINCE = "4.0"
-_ORIGINS = {1: "topic", 2: "broker", 3: "broker", 4: "broker", 5: "default", 8: "group"}
+_ORIGINS = {
+    FROM_TOPIC: "topic",
+    **dict.fromkeys((FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE), "broker"),
+    FROM_DEFAULT: "default",
+    FROM_GROUP: "group",
+}
 OFFSETS_RETENTION = "offsets.retention.minutes"
 
 
@@ -87,7 +105,7 @@ def once_applied(
 
 def unlike(now: Iterable[Setting], changes: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return the names of the changes that a group's settings do not show."""
-    own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[8]}
+    own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[FROM_GROUP]}
     return tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
 
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode, Refused
 from kgroup.numbers import INT64_MAX
+from kgroup.protocol.config_numbers import FROM_ALL_BROKERS, FROM_BROKER, FROM_DEFAULT, FROM_FILE, FROM_TOPIC
 from kgroup.runtime.catalog import Catalog
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.topic_settings import SETTINGS
 from kgroup.settings import LONG, Setting, number
 
 ALL_BROKERS = ""
-FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4, 5  # config sources
 
 OF_TOPICS = {
     row.behind: replace(row, name=row.behind, default=None if row.is_coarse_behind else row.default)

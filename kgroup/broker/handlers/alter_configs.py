@@ -9,10 +9,20 @@ from typing import TypeAlias
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.roster import ROWS as ROSTER
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.config_numbers import (
+    APPEND,
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    DELETE,
+    GROUP,
+    SET,
+    SUBTRACT,
+    TOPIC,
+)
 from kgroup.protocol.messages import alter_configs as replacing
 from kgroup.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kgroup.protocol.messages.incremental_alter_configs import (
@@ -29,7 +39,6 @@ from kgroup.settings import LIST, Setting, written
 AnyRequest: TypeAlias = IncrementalAlterConfigsRequest | AlterConfigsRequest
 AnyResponse: TypeAlias = IncrementalAlterConfigsResponse | AlterConfigsResponse
 AnyResource: TypeAlias = AlterConfigsResource | replacing.AlterConfigsResource
-SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
 def alter_configs(broker: Dispatcher, call: Call[AnyRequest]) -> AnyResponse:

@@ -11,6 +11,18 @@ from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.roster import ROWS as ROSTER
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.config_numbers import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    FROM_ALL_BROKERS,
+    FROM_DEFAULT,
+    FROM_FILE,
+    FROM_GROUP,
+    FROM_TOPIC,
+    GROUP,
+    TOPIC,
+)
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,24 +36,10 @@ from kgroup.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from kgroup.runtime.broker_settings import (
-    ALL_BROKERS,
-    AT_START,
-    DYNAMIC,
-    FROM_ALL_BROKERS,
-    FROM_DEFAULT,
-    FROM_FILE,
-    FROM_TOPIC,
-    Layer,
-    in_force,
-    known,
-)
+from kgroup.runtime.broker_settings import ALL_BROKERS, AT_START, DYNAMIC, Layer, in_force, known
 from kgroup.runtime.settings import NODE_IDS
 from kgroup.runtime.topic_settings import INTERNAL, SETTINGS
 from kgroup.settings import Setting
-
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types
-FROM_GROUP = 8  # config source
 
 
 class Described(NamedTuple):

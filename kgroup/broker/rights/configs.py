@@ -7,11 +7,11 @@ from dataclasses import replace
 from kgroup.broker.call import Answer, AnyCall, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.alter_configs import AnyRequest, AnyResource, AnyResponse, check_changes
-from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.rule import array_of, refused_in, with_refused
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.anatomy import Entry
+from kgroup.protocol.config_numbers import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest
 from kgroup.protocol.registry import ApiKey
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
