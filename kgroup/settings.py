@@ -125,6 +125,11 @@ class Setting:
         return f"a whole number from {low} to {high}"
 
 
+def whole_number(text: str) -> int:
+    """Return the number of a text as Java's `Integer.parseInt` reads it; ValueError for any other text."""
+    return _whole_number(text, *_WHOLE_NUMBERS[INT])
+
+
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("Expected value to be either true or false")

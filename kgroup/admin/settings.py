@@ -179,7 +179,8 @@ def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
 
 def number_of(text: str | None) -> int | None:
     """Return a setting's number, None for what is not one: a broker may answer anything."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
+    digits = (text or "").removeprefix("-")
+    return int(text) if text and digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
 def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError | None]:

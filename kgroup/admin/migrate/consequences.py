@@ -21,6 +21,7 @@ from kgroup.admin.migrate.models import (
 )
 from kgroup.admin.models import EMPTY
 from kgroup.admin.read.visibility import RIGHTS
+from kgroup.admin.settings import number_of
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
@@ -158,7 +159,7 @@ def _session_timeout(gathered: Evidence) -> Check:
     ahead = session_ahead(gathered)
     clients = sorted(set(gathered.logged.session_timeouts.values())) if gathered.logged else []
     evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
-    ahead_ms = int(ahead) if ahead and ahead.isdigit() else None
+    ahead_ms = number_of(ahead)
     after = "an unknown timeout" if ahead_ms is None else f"{ahead_ms / 1000:g} s"
     if gathered.own_error is not None:
         after += f" ({gathered.own_error})"

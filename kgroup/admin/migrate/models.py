@@ -11,6 +11,7 @@ from typing import Annotated
 
 from kgroup.admin.migrate.client_kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, Finding, GroupDescription, ItemError
+from kgroup.admin.settings import number_of
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused
 from kgroup.protocol.subscription import Subscription
@@ -158,5 +159,4 @@ class Evidence:
 
     def number(self, name: str) -> int | None:
         """Return a numeric setting of the coordinator; None when unknown."""
-        text = (self.settings or {}).get(name)
-        return int(text) if text is not None and text.lstrip("-").isdigit() else None
+        return number_of((self.settings or {}).get(name))

@@ -25,6 +25,7 @@ from kgroup.admin.migrate.models import (
     MigrationPlan,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY
+from kgroup.admin.settings import number_of
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
@@ -136,8 +137,8 @@ def _session_timeout(gathered: Evidence, restarts: Sequence[int] | None) -> Chec
     # The members' session timeouts in ms, ascending; None where they are unknown.
     now: list[int] | None
     if gathered.group.type == CONSUMER:
-        ms = session_ahead(gathered)
-        now = [int(ms)] if ms is not None and ms.isdigit() else None
+        ms = number_of(session_ahead(gathered))
+        now = None if ms is None else [ms]
         where = command(
             "config set", gathered.group.group_id, options="consumer.session.timeout.ms=MS --execute"
         )

@@ -34,7 +34,7 @@ from kgroup.protocol.messages.incremental_alter_configs import (
 )
 from kgroup.runtime.broker_settings import ALL_BROKERS, check_dynamic, known
 from kgroup.runtime.topic_settings import SETTINGS
-from kgroup.settings import LIST, Setting, written
+from kgroup.settings import LIST, Setting, whole_number, written
 
 AnyRequest: TypeAlias = IncrementalAlterConfigsRequest | AlterConfigsRequest
 AnyResponse: TypeAlias = IncrementalAlterConfigsResponse | AlterConfigsResponse
@@ -126,7 +126,7 @@ def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[]
     cluster, name = broker.cluster, resource.resource_name
     if name:
         try:
-            meant = int(name)
+            meant = whole_number(name)
         except ValueError:
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
@@ -135,7 +135,7 @@ def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[]
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
             )
-    entity = str(int(name)) if name else ALL_BROKERS
+    entity = str(node) if name else ALL_BROKERS
     after = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, known)
     check_dynamic(after, one_of_many=bool(name) and cluster.brokers > 1)
     return lambda: cluster.configure_broker(entity, after)

@@ -39,7 +39,7 @@ from kgroup.protocol.messages.list_config_resources import (
 from kgroup.runtime.broker_settings import ALL_BROKERS, AT_START, DYNAMIC, Layer, in_force, known
 from kgroup.runtime.settings import NODE_IDS
 from kgroup.runtime.topic_settings import INTERNAL, SETTINGS
-from kgroup.settings import Setting
+from kgroup.settings import Setting, whole_number
 
 
 class Described(NamedTuple):
@@ -113,7 +113,7 @@ def _broker_entries(broker: Dispatcher, name: str) -> Iterator[Described]:
             yield _alone(DYNAMIC[key], value, FROM_ALL_BROKERS)
         return
     try:
-        node = int(name)
+        node = whole_number(name)
     except ValueError:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
     if node not in broker.cluster.endpoints:

@@ -12,6 +12,7 @@ from kgroup.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kgroup.protocol.requests import COORDINATOR_MESSAGES
+from kgroup.settings import whole_number
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # key types; the last, of brokers, is GROUP:TOPIC_ID:PARTITION
 MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
@@ -65,7 +66,7 @@ def _is_share_partition(key: str) -> bool:
     group_id, _, rest = key.rpartition(":")
     group_id, _, topic_id = group_id.rpartition(":")
     try:
-        return bool(group_id) and int(rest) >= 0 and bool(uuid_bytes(topic_id))
+        return bool(group_id) and whole_number(rest) >= 0 and bool(uuid_bytes(topic_id))
     except ValueError:
         return False
 

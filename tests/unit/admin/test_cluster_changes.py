@@ -13,7 +13,7 @@ from kgroup.admin.change.undo import plan_undo
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import Journal
 from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset, list_offsets
-from kgroup.admin.settings import group_settings
+from kgroup.admin.settings import group_settings, number_of
 from kgroup.admin.topics import cluster_status, create_topic, topics
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
@@ -221,3 +221,11 @@ def test_a_special_time_needs_a_broker_that_knows_it(
     answer = list_offsets(admin, {partition: MAX_TIMESTAMP})[partition]
     assert isinstance(answer, BrokerRefused)
     assert answer.name == "UNSUPPORTED_VERSION"
+
+
+@pytest.mark.parametrize(
+    ("reported", "number"),
+    [("45000", 45_000), ("-1", -1), ("1_0", None), ("²", None), ("--1", None), ("", None), (None, None)],
+)
+def test_a_reported_setting_is_a_number_or_unknown(reported: str | None, number: int | None) -> None:
+    assert number_of(reported) == number

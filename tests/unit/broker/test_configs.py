@@ -213,6 +213,8 @@ def test_brokers_take_only_what_can_change_while_they_run(transport: EmbeddedTra
         ("0", (APPEND, "nonsense", "1"), ErrorCode.INVALID_CONFIG),
         ("1", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),  # another broker was asked
         ("one", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
+        ("0_0", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
+        (" 0", (SET, "message.max.bytes", "1"), ErrorCode.INVALID_REQUEST),
         ("0", (SET, "max.connections", "5"), ErrorCode.INVALID_REQUEST),  # one process for all three
         ("", (SET, "max.connections", "5"), ErrorCode.NONE),
         ("", (SET, "log.cleaner.backoff.ms", "0"), ErrorCode.INVALID_REQUEST),

@@ -300,6 +300,8 @@ def test_rules_are_kfakes(kafka: Cluster) -> None:
         ({"observe": True, "count": 0}, "count is 0", "-1 without limit"),
         ({"delay": "500"}, "'500' has no unit", "250ms"),
         ({"keys": ["999"]}, "'999' is not a Kafka request", "as 'Produce'"),
+        ({"keys": ["--1"]}, "'--1' is not a Kafka request", "as 'Produce'"),
+        ({"error": "²"}, "'²' is not a Kafka error", "its number"),
         ({"keys": "Fetch"}, "keys is 'Fetch'", "a list"),
         ({"error": "NOT_LEADR"}, "'NOT_LEADR' is not a Kafka error", "did you mean"),
         ({"error": "NONE"}, "NONE is no error", "observe"),

@@ -24,6 +24,8 @@ UNLIMITED = -1
 FIRST_NAMES = {"NOT_LEADER_FOR_PARTITION": ErrorCode.NOT_LEADER_OR_FOLLOWER}
 """kfake's names of errors that were renamed in Kafka 2.6."""
 _KEYS = {registry.name_of(key).lower(): key for key in registry.KAFKA_APIS}
+_NUMBERED = {str(int(key)): key for key in registry.KAFKA_APIS}
+_ERRORS = {**ErrorCode.__members__, **FIRST_NAMES, **{str(int(code)): code for code in ErrorCode}}
 _ACTS = ("error", "observe", "drop", "cut_after", "append_fails", "stale")
 _TEXT = "a text"
 
@@ -167,9 +169,7 @@ class Rule:
 
 def key_of(text: str) -> int:
     """Return the number of the request that a name, in any case, or a number stands for; ConfigError."""
-    key = _KEYS.get(text.lower())
-    if key is None and text.lstrip("-").isdigit() and int(text) in _KEYS.values():
-        return int(text)
+    key = _KEYS.get(text.lower(), _NUMBERED.get(text))
     if key is None:
         near = get_close_matches(text.lower(), _KEYS, 3)
         names = ", ".join(registry.name_of(_KEYS[each]) for each in near)
@@ -182,12 +182,8 @@ def key_of(text: str) -> int:
 def error_of(text: str) -> ErrorCode:
     """Return the error that a name, in any case, or a number stands for; ConfigError."""
     name = text.upper()
-    if name in FIRST_NAMES:
-        return FIRST_NAMES[name]
-    if name in ErrorCode.__members__:
-        return ErrorCode[name]
-    if text.lstrip("-").isdigit() and int(text) in ErrorCode.__members__.values():
-        return ErrorCode(int(text))
+    if name in _ERRORS:
+        return _ERRORS[name]
     near = get_close_matches(name, ErrorCode.__members__, 3)
     hint = f"did you mean {', '.join(near)}?" if near else "as 'NOT_COORDINATOR', or its number"
     raise ConfigError(f"{text!r} is not a Kafka error", hint)
