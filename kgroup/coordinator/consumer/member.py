@@ -15,6 +15,7 @@ from kgroup.protocol.group_records import (
     ConsumerGroupMemberMetadataValue,
     TopicPartitions,
 )
+from kgroup.protocol.record_kinds import epochs_in
 
 Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Topic id → partition → assignment epoch; never changed in place, no topic without partitions."""
@@ -137,12 +138,5 @@ def _listed(partitions: Epochs) -> tuple[TopicPartitions, ...]:
 
 
 def _epochs(listed: tuple[TopicPartitions, ...], default: int) -> Epochs:
-    """Return each partition with its epoch; `default` if a record has none (AE-20), or too few (AE-23)."""
-    return {
-        t.topic_id: (
-            dict(zip(t.partitions, t.assignment_epochs, strict=True))
-            if t.assignment_epochs is not None and len(t.assignment_epochs) == len(t.partitions)
-            else dict.fromkeys(t.partitions, default)
-        )
-        for t in listed
-    }
+    """Return each partition with its epoch."""
+    return {topic.topic_id: dict(epochs_in(topic, default)) for topic in listed}

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from kgroup.coordinator.epoch_group import EpochMember
 from kgroup.coordinator.tasks.values import NO_OFFSETS, NO_TASKS, Offsets, Tasks, TaskSet
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.record_kinds import epochs_in
 from kgroup.protocol.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -198,15 +199,7 @@ def tasks_of(listed: Iterable[ListedTasks]) -> Tasks:
 
 
 def _epochs(listed: Iterable[TaskIds], default: int) -> TaskEpochs:
-    return {
-        ids.subtopology_id: (
-            dict(zip(ids.partitions, ids.assignment_epochs, strict=True))
-            if ids.assignment_epochs is not None and len(ids.assignment_epochs) == len(ids.partitions)
-            else dict.fromkeys(ids.partitions, default)
-        )
-        for ids in listed
-        if ids.partitions
-    }
+    return {ids.subtopology_id: dict(epochs_in(ids, default)) for ids in listed if ids.partitions}
 
 
 def _target_ids(tasks: Tasks) -> tuple[TargetTaskIds, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
@@ -11,7 +11,7 @@ from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import CLASSIC, CONSUMER, LEFT_FOR_NOW, RecordedMember
 from kgroup.protocol import group_records as r
 from kgroup.protocol import record_slots
-from kgroup.protocol.record_kinds import RecordKey
+from kgroup.protocol.record_kinds import RecordKey, epochs_in
 
 _STATES = {0: MemberStatus.STABLE, 1: MemberStatus.REVOKING, 2: MemberStatus.WAITING}
 
@@ -66,33 +66,21 @@ class ConsumerRecords(EpochRecords):
             previous_epoch=now.previous_member_epoch if now is not None else -1,
             rebalance_timeout_ms=getattr(subscription, "rebalance_timeout_ms", -1),
             session_timeout_ms=classic.session_timeout_ms if classic is not None else -1,
-            assigned=_partitions(now.assigned_partitions if now is not None else (), names),
-            revoking=_partitions(now.partitions_pending_revocation if now is not None else (), names),
-            target=_partitions(target.topic_partitions if target is not None else (), names),
+            assigned=names.partitions(now.assigned_partitions if now is not None else ()),
+            revoking=names.partitions(now.partitions_pending_revocation if now is not None else ()),
+            target=names.partitions(target.topic_partitions if target is not None else ()),
             assignment_epochs=_epochs(now, names),
         )
-
-
-def _partitions(
-    topics: Iterable[r.TopicPartitions | r.TargetTopicPartitions], names: TopicNames
-) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(names.of(t.topic_id), p) for t in topics for p in t.partitions)
 
 
 def _epochs(
     now: r.ConsumerGroupCurrentMemberAssignmentValue | None, names: TopicNames
 ) -> dict[TopicPartition, int]:
-    """Return the assignment epoch of each owned partition; the member's epoch if a record has none.
-
-    So does KIP-1251 for records of older brokers (AE-20), and for lists that do not match (AE-23).
-    """
-    found: dict[TopicPartition, int] = {}
+    """Return the assignment epoch of each owned partition, else the member's."""
+    epochs: dict[TopicPartition, int] = {}
     if now is None:
-        return found
+        return epochs
     for topic in (*now.assigned_partitions, *now.partitions_pending_revocation):
-        epochs = topic.assignment_epochs or ()
-        if len(epochs) != len(topic.partitions):
-            epochs = (max(now.member_epoch, 0),) * len(topic.partitions)
-        name = names.of(topic.topic_id)
-        found |= {TopicPartition(name, p): e for p, e in zip(topic.partitions, epochs, strict=True)}
-    return found
+        name, listed = names.of(topic.topic_id), epochs_in(topic, max(now.member_epoch, 0))
+        epochs |= {TopicPartition(name, number): epoch for number, epoch in listed}
+    return epochs

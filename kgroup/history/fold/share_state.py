@@ -59,8 +59,8 @@ class ShareRecords(EpochRecords):
             topics=client.subscribed_topic_names if client is not None else (),
             rack_id=client.rack_id if client is not None else None,
             previous_epoch=now.previous_member_epoch if now is not None else -1,
-            assigned=_places(now.assigned_partitions if now is not None else (), names),
-            target=_places(target.topic_partitions if target is not None else (), names),
+            assigned=names.partitions(now.assigned_partitions if now is not None else ()),
+            target=names.partitions(target.topic_partitions if target is not None else ()),
         )
 
     @property
@@ -73,10 +73,6 @@ class ShareRecords(EpochRecords):
             deleting=tuple(sorted(topic.topic_name for topic in listed.deleting_topics)),
             has_target=self.target_epoch is not None,
         )
-
-
-def _places(topics: Iterable[r.TopicPartitions], names: TopicNames) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(names.of(t.topic_id), p) for t in topics for p in t.partitions)
 
 
 def _named(topics: Iterable[r.TopicPartitionsInfo]) -> frozenset[TopicPartition]:

@@ -12,7 +12,7 @@ from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import LEFT_FOR_NOW, STREAMS, RecordedMember, StreamsView
 from kgroup.protocol import record_slots
 from kgroup.protocol import streams_records as r
-from kgroup.protocol.record_kinds import RecordKey
+from kgroup.protocol.record_kinds import RecordKey, epochs_in
 
 _STATES = {1: MemberStatus.STABLE, 2: MemberStatus.REVOKING, 3: MemberStatus.WAITING}
 
@@ -88,10 +88,7 @@ class StreamsRecords(EpochRecords):
         if now is None:
             return found
         for entry in (*now.active_tasks, *now.active_tasks_pending_revocation):
-            epochs = entry.assignment_epochs or ()
-            if len(epochs) != len(entry.partitions):
-                epochs = (max(now.member_epoch, 0),) * len(entry.partitions)
-            for number, epoch in zip(entry.partitions, epochs, strict=True):
+            for number, epoch in epochs_in(entry, max(now.member_epoch, 0)):
                 places = read_by(self.topology, [Task(entry.subtopology_id, number)])
                 found |= dict.fromkeys(places, epoch)
         return found

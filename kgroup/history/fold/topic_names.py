@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from kgroup.domain import uuid_text
+from kgroup.domain import TopicPartition, uuid_text
 
 MAX_NAMES = 100_000
 """Topic ids kept before they are requested: a bound for logs that are not what they seem."""
+
+
+class Listed(Protocol):
+    """Partitions of one topic, as records list them."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partitions(self) -> tuple[int, ...]: ...
 
 
 @dataclass(slots=True)
@@ -33,3 +44,7 @@ class TopicNames:
             self._wanted.add(topic_id)
             return uuid_text(topic_id)
         return name
+
+    def partitions(self, topics: Iterable[Listed]) -> frozenset[TopicPartition]:
+        """Return the partitions that a record lists by topic ids."""
+        return frozenset(TopicPartition(self.of(t.topic_id), p) for t in topics for p in t.partitions)
