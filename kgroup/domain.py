@@ -109,6 +109,8 @@ GROUP_TYPES = CLASSIC, CONSUMER, SHARE, STREAMS = ("classic", "consumer", "share
 """The types of groups that a coordinator keeps, as ListGroups names them."""
 EPOCH_TYPES = (CONSUMER, SHARE, STREAMS)
 """Those whose coordinator counts epochs, of groups and of targets, instead of generations."""
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""The values of `security.protocol`: without TLS and with, without authentication and with."""
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 TRANSACTION_TOPIC = "__transaction_state"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgroup.domain import value
+from kgroup.domain import SECURITY_PROTOCOLS, value
 
 if TYPE_CHECKING:
     # Every command imports this, and most reach a cluster without either.
     from kgroup.client.auth.credentials import Credentials
     from kgroup.client.tls.values import Tls
-
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @value
@@ -24,7 +22,7 @@ class Security:
     @property
     def protocol(self) -> str:
         """Kafka's name for it, as in `security.protocol`."""
-        return PROTOCOLS[(self.tls is not None) + 2 * (self.credentials is not None)]
+        return SECURITY_PROTOCOLS[(self.tls is not None) + 2 * (self.credentials is not None)]
 
 
 PLAINTEXT = Security()

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from kgroup.domain import SECURITY_PROTOCOLS
 from kgroup.errors import ConfigError
 from kgroup.settings import CLASS, INT, LIST, LONG, PASSWORD, STRING, Setting
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LOCAL_HOST = "127.0.0.1"
 LISTENERS = Setting("listeners", LIST).documented("Addresses at which this broker listens.")
@@ -273,13 +273,13 @@ def _addresses(setting: str, settings: Mapping[str, str]) -> list[tuple[str, str
 
 def _protocols(text: str) -> dict[str, str]:
     """Return each listener's protocol; without an entry, one named like a protocol has that one."""
-    protocols = {name: name for name in PROTOCOLS}
+    protocols = {name: name for name in SECURITY_PROTOCOLS}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = part.partition(":")
-        if not colon or protocol.strip().upper() not in PROTOCOLS:
+        if not colon or protocol.strip().upper() not in SECURITY_PROTOCOLS:
             raise ConfigError(
                 f"listener.security.protocol.map: {part!r} is not NAME:PROTOCOL",
-                "protocols are " + ", ".join(PROTOCOLS),
+                "protocols are " + ", ".join(SECURITY_PROTOCOLS),
             )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols

@@ -29,7 +29,8 @@ from kgroup.client.properties.aws import aws_login
 from kgroup.client.properties.catalogue import AS_DEFAULT, REFUSED
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.tls import https_of, tls_of
-from kgroup.client.security import PLAINTEXT, PROTOCOLS, Security
+from kgroup.client.security import PLAINTEXT, Security
+from kgroup.domain import SECURITY_PROTOCOLS
 from kgroup.errors import ConfigError
 from kgroup.security.jaas import LoginModule, parse_jaas
 
@@ -63,9 +64,10 @@ def security_of(given: Given) -> Security:
     No store is opened and no service is called.
     """
     protocol = (given.get("security.protocol") or "PLAINTEXT").strip().upper()
-    if protocol not in PROTOCOLS:
+    if protocol not in SECURITY_PROTOCOLS:
         raise ConfigError(
-            f"{given.named('security.protocol')}={protocol} is unknown", "one of " + ", ".join(PROTOCOLS)
+            f"{given.named('security.protocol')}={protocol} is unknown",
+            "one of " + ", ".join(SECURITY_PROTOCOLS),
         )
     if protocol == "PLAINTEXT":
         return PLAINTEXT
