@@ -43,9 +43,8 @@ from kgroup.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription
 
-PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 INSTANCE_IDS_FROM = 5
 E = ErrorCode

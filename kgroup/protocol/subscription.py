@@ -19,6 +19,8 @@ from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int32, Since, String
 
 NEWEST = 3
+PROTOCOL_TYPE = "consumer"
+"""The protocol type of classic groups whose members send subscriptions and get assignments."""
 
 M = TypeVar("M", bound=Message)
 _VERSION = struct.Struct(">h")

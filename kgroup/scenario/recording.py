@@ -15,7 +15,7 @@ from kgroup.history.fold.folding import Note
 from kgroup.history.fold.transition import GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SIMPLE, RecordedMember, View
 from kgroup.history.log_items import CommitRun, Gap, Marker
-from kgroup.members.classic import PROTOCOL_TYPE
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 from kgroup.scenario.forms import duration_written
 from kgroup.scenario.recorded import (
     FOR_NOW,

@@ -36,6 +36,7 @@ from kgroup.admin.shell import command
 from kgroup.domain import Document, count_of, first_of
 from kgroup.protocol.embedded import connect
 from kgroup.protocol.embedded.member import CONNECT, application_of
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 POLICY = "group.consumer.migration.policy"
 PROTOCOLS = "group.coordinator.rebalance.protocols"
@@ -306,7 +307,7 @@ def _embedded(gathered: Evidence) -> Check:
     given = sorted({s.assignment_version for s in gathered.members if s.assignment_version is not None})
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
     count = f"{len(shown)}/{count_of(len(gathered.members), 'member')}"
-    if faulty and gathered.group.protocol_type == "consumer":
+    if faulty and gathered.group.protocol_type == PROTOCOL_TYPE:
         message = f"the embedded bytes of {first_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
         return Check("embedded_protocol", BLOCK, message, hint, evidence)

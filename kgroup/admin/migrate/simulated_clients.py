@@ -25,7 +25,7 @@ from kgroup.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kgroup.protocol.subscription import Assignment, Subscription, version_of
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription, version_of
 
 COOPERATIVE = "cooperative-sticky"
 R = TypeVar("R", bound=Message)
@@ -165,7 +165,7 @@ class ClassicClient:
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
+            protocol_type=PROTOCOL_TYPE,
             protocols=tuple(self._current(protocol) for protocol in self.protocols),
         )
         self._joining, self._syncing = at.send(request, self.client_id, self.host), None
@@ -217,7 +217,7 @@ class ClassicClient:
                 generation_id=self.generation,
                 member_id=self.member_id,
                 group_instance_id=self.instance_id,
-                protocol_type="consumer",
+                protocol_type=PROTOCOL_TYPE,
                 protocol_name=joined.protocol_name,
                 assignments=tuple(
                     SyncGroupRequestAssignment(member_id=m, assignment=a.encode(1)) for m, a in given.items()

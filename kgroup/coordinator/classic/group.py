@@ -13,11 +13,10 @@ from kgroup.coordinator.outcome import Parked, Record
 from kgroup.errors import DecodeError
 from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
-from kgroup.protocol.subscription import subscribed_topics
+from kgroup.protocol.subscription import PROTOCOL_TYPE, subscribed_topics
 from kgroup.timers import TimerKey
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
-CONSUMER = "consumer"
 SKIP_ASSIGNMENT_SINCE = 9
 """First version of JoinGroup in which a leader can skip computing the assignment (KIP-814)."""
 NO_REBALANCE_TIMEOUT = -1
@@ -234,9 +233,9 @@ class ClassicGroup:
     def note_subscriptions(self) -> None:
         """Keep what the members of the generation that begins here subscribe to."""
         self.subscriptions, self.noted_generation = None, self.generation
-        if self.protocol_type == CONSUMER and not self.members:
+        if self.protocol_type == PROTOCOL_TYPE and not self.members:
             self.subscriptions = ()
-        elif self.protocol_type == CONSUMER and self.protocol is not None:
+        elif self.protocol_type == PROTOCOL_TYPE and self.protocol is not None:
             self.subscriptions = tuple(m.metadata(self.protocol) for m in self.members.values())
 
     def subscribed_topics(self) -> frozenset[str] | None:

@@ -13,14 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kgroup.coordinator.classic.answers import joined
-from kgroup.coordinator.classic.group import CONSUMER, SKIP_ASSIGNMENT_SINCE, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.group import SKIP_ASSIGNMENT_SINCE, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kgroup.protocol.subscription import Assignment, Subscription, subscribed_topics, version_of
+from kgroup.protocol.subscription import (
+    PROTOCOL_TYPE,
+    Assignment,
+    Subscription,
+    subscribed_topics,
+    version_of,
+)
 
 
 def idle_members(step: Step, group: ClassicGroup) -> frozenset[str]:
@@ -151,7 +157,7 @@ def has_orphans(step: Step, group: ClassicGroup) -> bool:
 
 
 def _target_size(step: Step, group: ClassicGroup) -> int | None:
-    if group.protocol_type != CONSUMER:
+    if group.protocol_type != PROTOCOL_TYPE:
         return None
     roster = step.state.roster_of(group.group_id)
     return None if roster is None else roster.target_size

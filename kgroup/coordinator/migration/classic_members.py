@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgroup.coordinator.classic.answers import refused_join
-from kgroup.coordinator.classic.group import CONSUMER
 from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
 from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE
 from kgroup.coordinator.classic.rebalance import rebalance_timeout
@@ -32,7 +31,7 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.releases import Change
-from kgroup.protocol.subscription import Assignment, Subscription, version_of
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription, version_of
 from kgroup.timers import TimerKey
 
 
@@ -53,7 +52,7 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         if member.metadata.classic_member_metadata is not None
     ]
     shared = any(all(p.name in names for names in listed) for p in request.protocols)
-    if request.protocol_type != CONSUMER or not shared:
+    if request.protocol_type != PROTOCOL_TYPE or not shared:
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if (
         not request.member_id
@@ -81,7 +80,7 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     return JoinGroupResponse(
         member_id=after.member_id,
         generation_id=after.epoch,
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         protocol_name=request.protocols[0].name,
     )
 
@@ -122,7 +121,7 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
     _refuse_generation(member, request.generation_id)
     # The protocol in the answer to its join: its own first one, as no vote is held here.
     name = classic.supported_protocols[0].name
-    if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
     # There is a newer target, so this assignment is already outdated. A member that must revoke first still

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.rebalance import prepare
 from kgroup.coordinator.classic.timers import renew_session
@@ -24,7 +24,7 @@ from kgroup.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kgroup.protocol.subscription import Assignment, version_of
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, version_of
 
 DOWNGRADE_POLICIES = ("bidirectional", "downgrade")
 
@@ -94,7 +94,7 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
     for member_id in group.members:
         cancel_all(step, group, member_id)
     classic = ClassicGroup(
-        group.group_id, GroupMetadataValue(protocol_type=CONSUMER, generation=group.epoch, members=())
+        group.group_id, GroupMetadataValue(protocol_type=PROTOCOL_TYPE, generation=group.epoch, members=())
     )
     for member in members:
         classic.add(_classic_member(member))
@@ -141,7 +141,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
         client_host=metadata.client_host,
         rebalance_timeout_ms=metadata.rebalance_timeout_ms,
         session_timeout_ms=classic.session_timeout_ms,
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         protocols=tuple(
             JoinGroupRequestProtocol(name=p.name, metadata=p.metadata) for p in classic.supported_protocols
         ),

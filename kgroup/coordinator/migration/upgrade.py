@@ -6,7 +6,7 @@ from functools import partial
 
 from kgroup.coordinator.assignors.interface import Assignment as Target
 from kgroup.coordinator.classic import held
-from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import refuse_parked
 from kgroup.coordinator.classic.timers import hold_timer, join_timer, session_timer, sync_timer
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -29,7 +29,7 @@ from kgroup.protocol.group_records import (
     ConsumerGroupMemberMetadataValue,
     GroupMetadataKey,
 )
-from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription
 
 UPGRADE_POLICIES = ("bidirectional", "upgrade")
 
@@ -45,7 +45,7 @@ def refuse_if_not_upgradable(step: Step, group: ClassicGroup) -> None:
     # In the order of Kafka's validateOnlineUpgrade: the message gives the first reason that holds.
     if step.config.migration_policy not in UPGRADE_POLICIES:
         raise _not_found(f"{cannot} online upgrade is disabled.")
-    if group.protocol_type != CONSUMER:
+    if group.protocol_type != PROTOCOL_TYPE:
         raise _not_found(f"{cannot} the group does not use the consumer embedded protocol.")
     if len(group.members) > step.config.consumer_max_size:
         raise _not_found(f"{cannot} the group size exceeds the consumer group maximum size.")

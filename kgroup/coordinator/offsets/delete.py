@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgroup.coordinator.checks import has_no_offsets
-from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
+from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, Step
 from kgroup.errors import ErrorCode, Refused
@@ -14,6 +14,7 @@ from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 
 def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
@@ -70,7 +71,7 @@ def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
     if not isinstance(group, ClassicGroup):
         return group.subscribed_topics()
     # Subscriptions of Connect's groups and others cannot be read: they must be Empty (KIP-496).
-    if group.protocol_type != CONSUMER:
+    if group.protocol_type != PROTOCOL_TYPE:
         if not group.is_empty:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)
         return frozenset()

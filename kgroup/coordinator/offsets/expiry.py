@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import TypeAlias
 
-from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
+from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.groups import forget_group
 from kgroup.coordinator.offset_store import StoredOffset
@@ -15,6 +15,7 @@ from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.timer_kinds import SWEEP
 from kgroup.domain import NO_EXPIRY, ZERO_UUID, Topic
 from kgroup.protocol.group_records import OffsetCommitKey
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 MINUTE_MS = 60_000
 BaseTime: TypeAlias = Callable[[StoredOffset], int]
@@ -81,7 +82,7 @@ def _base_time(group: Group) -> BaseTime | None:
         return _since_empty(group)
     # With members only unsubscribed topics may go, and only while those are known: a rebalance is about to
     # change them, and other types of protocol have their own subscriptions.
-    stable = group.state is ClassicState.STABLE and group.protocol_type == CONSUMER
+    stable = group.state is ClassicState.STABLE and group.protocol_type == PROTOCOL_TYPE
     return _commit_time if stable and group.subscribed_topics() is not None else None
 
 

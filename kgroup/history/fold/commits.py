@@ -13,6 +13,7 @@ from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import may_read
 from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
 from kgroup.history.log_items import CommitRun, Committed, Marker, PartProgress, Rewind
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 GROUPED = (CLASSIC, CONSUMER, STREAMS)
 """Kinds of groups whose records show who owns what."""
@@ -96,7 +97,7 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
         return Kind.COMMITTED_OUTSIDE
     classic, kind = state.classic, state.kind
     # What members of other protocols own is not on record by topic name.
-    if kind == CLASSIC and classic is not None and classic.protocol_type != "consumer":
+    if kind == CLASSIC and classic is not None and classic.protocol_type != PROTOCOL_TYPE:
         return Kind.COMMITTED
     # If records are missing the owner may be in one of them: only solid groups get here.
     # A member that left for now still owns its own: what it committed as it closed is not suspicious.

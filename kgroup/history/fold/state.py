@@ -30,7 +30,7 @@ from kgroup.history.log_items import Committed, GroupRecord
 from kgroup.protocol import group_records as r
 from kgroup.protocol.share_records import ShareKey
 from kgroup.protocol.streams_records import StreamsKey
-from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription
 
 
 @dataclass(slots=True, eq=False)
@@ -166,7 +166,7 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
     """Return the members in a classic group's record (GroupMetadata value, any version)."""
     members: dict[str, RecordedMember] = {}
     # Connect's workers, and other users of the protocol, join with bytes of their own.
-    consumer = value.protocol_type == "consumer"
+    consumer = value.protocol_type == PROTOCOL_TYPE
     for m in value.members:
         joined: Subscription | None = None
         given: Assignment | None = None

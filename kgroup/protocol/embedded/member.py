@@ -10,10 +10,9 @@ from kgroup.protocol.embedded.connect import ConnectWorker
 from kgroup.protocol.embedded.schema_registry import RegistryInstance
 from kgroup.protocol.embedded.streams import StreamsThread
 from kgroup.protocol.embedded.undecoded import ASSIGNMENT, METADATA, Undecoded
-from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription
 
 CONNECT, STREAMS, KSQLDB, SCHEMA_REGISTRY = "connect", "streams", "ksqldb", "schema-registry"
-CONSUMER = "consumer"
 # QueryApplicationId of ksqlDB: prefix, service id (default_), query_ or transient_, query id.
 _KSQL = re.compile(r"_confluent-ksql-(?P<service>.*?)(?:query|transient)_(?P<query>.+)", re.DOTALL)
 
@@ -56,7 +55,7 @@ def application_of(group_id: str, protocol_type: str, assignor: str | None) -> A
         return Application(CONNECT)
     if protocol_type == schema_registry.PROTOCOL_TYPE:
         return Application(SCHEMA_REGISTRY)
-    if protocol_type != CONSUMER or assignor != streams.ASSIGNOR:
+    if protocol_type != PROTOCOL_TYPE or assignor != streams.ASSIGNOR:
         return None
     if query := _KSQL.fullmatch(group_id):
         return Application(KSQLDB, query["service"], query["query"])

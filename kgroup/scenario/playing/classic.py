@@ -15,7 +15,7 @@ from kgroup.coordinator.classic.timers import join_timer
 from kgroup.domain import numbers_by_topic
 from kgroup.errors import ConfigError
 from kgroup.history.fold.leave_causes import Way
-from kgroup.members.classic import PROTOCOL_TYPE, ClassicMember, ClassicTimings
+from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.effects import Effect, GroupMember
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -24,7 +24,7 @@ from kgroup.protocol.messages.join_group import (
 )
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
-from kgroup.protocol.subscription import Subscription
+from kgroup.protocol.subscription import PROTOCOL_TYPE, Subscription
 from kgroup.scenario.forms import Shares
 from kgroup.scenario.playing.actors import Actor, Passer
 from kgroup.scenario.playing.play import DEFAULT_REBALANCE_MS, How, Play, Stage

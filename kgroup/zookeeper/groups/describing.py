@@ -21,6 +21,7 @@ from kgroup.admin.read.offsets import EARLIEST, ListedOffset
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 from kgroup.zookeeper.groups import findings
 from kgroup.zookeeper.groups.brokers import Logs
 from kgroup.zookeeper.groups.nodes import IDS, OFFSETS, OWNERS, GroupNodes
@@ -29,7 +30,6 @@ from kgroup.zookeeper.groups.records import Registration, host_of
 STABLE, UNSETTLED, LIVE, EMPTY, UNKNOWN = "Stable", "Unsettled", "Live", "Empty", "Unknown"
 RECOVERING = "Recovering"
 """State while an elected coordinator waits for members to rejoin: more may read than are registered."""
-CONSUMER = "consumer"
 Topics = Mapping[str, tuple[int, ...] | KgroupError]
 
 
@@ -122,7 +122,7 @@ class Seen:
 
 def listed(seen: Seen) -> GroupListing:
     """Return the group's row in a list."""
-    return GroupListing(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, seen.member_count, None)
+    return GroupListing(seen.nodes.group_id, ZOOKEEPER, PROTOCOL_TYPE, seen.state, seen.member_count, None)
 
 
 def reads(seen: Seen, topic: str) -> bool:
@@ -214,7 +214,7 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
     group = GroupDescription(
         nodes.group_id,
         ZOOKEEPER,
-        CONSUMER,
+        PROTOCOL_TYPE,
         seen.state,
         members=members,
         offsets=rows,
@@ -233,7 +233,9 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
         "", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None
     )
     owner_of_all = replace(unknown, assignment=assignment_of(_rows_of(seen, stored)))
-    group = GroupDescription(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, members=(owner_of_all,))
+    group = GroupDescription(
+        seen.nodes.group_id, ZOOKEEPER, PROTOCOL_TYPE, seen.state, members=(owner_of_all,)
+    )
     for row in lag.rows(group, Commits.of(stored.all), lag.Sight(ends, starts)):
         row = replace(row, status=None, unreadable=None)  # statuses are of Kafka's groups
         partition = TopicPartition(row.topic, row.partition)
