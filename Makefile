@@ -1,5 +1,5 @@
-# Every target sets up .venv as far as it needs it, from Python 3.11 or newer. What has to do with Kafka itself also
-# needs Java 17 and Maven, with foreign clients Go and Node, and `interop` Chromium.
+# Every target sets up .venv as far as it needs it, from Python 3.11 or newer. What has to do with Kafka itself, or
+# with Hadoop, also needs Java 17 and Maven, with foreign clients Go and Node; `interop` and `browser` need Chromium.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -91,7 +91,8 @@ test-portable: setup ## The same tests as on Windows, as far as another system c
 # Each of them has work for one core.
 CHECKS := types types-of-windows style layers
 .PHONY: check $(CHECKS)
-check: setup spark ## Style, types (those of PySpark too), layers
+check $(CHECKS): setup spark
+check: ## Style, types (those of PySpark too), layers
 	@$(MAKE) --no-print-directory -j 2 $(CHECKS)
 style:
 	$(BIN)/ruff check .
@@ -148,7 +149,7 @@ fleet: toolchain builds ## Verdicts on 1,000 groups of every client against what
 	$(BIN)/pytest -q -m interop tests/interop/test_fleet.py tests/interop/test_upgrade_waves.py
 
 .PHONY: security
-security: kerberos toolchain ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
+security: kerberos toolchain ## Every authentication with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py \
 	  tests/interop/test_rights_of_commands.py
 
@@ -218,7 +219,7 @@ plain: $(RELEASE)
 	@rm -rf dist && mkdir -p build
 	umask 022 && PIP_BUILD_CONSTRAINT=requirements.lock $(BIN)/python -m build --sdist --outdir dist . >build/dist.log
 	umask 022 && $(WHEEL) -w dist dist/kgroup-*.tar.gz
-compiled:
+compiled: $(RELEASE)
 	@rm -rf build/wheels
 	umask 022 && KGROUP_COMPILE=1 $(WHEEL) -w build/wheels dist/kgroup-*.tar.gz
 	@if [ "$$(uname -s)" = Linux ]; then umask 022; \
@@ -232,7 +233,7 @@ dist: plain ## Build an sdist, a plain wheel and one compiled for this Python an
 OPERATOR = $(shell sed -n 's/^standalone = \["\([^"]*\)".*/\1/p' pyproject.toml)
 CARRIED := build/carried
 .PHONY: sbom
-sbom: ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
+sbom: $(RELEASE) ## Write what the wheel carries with an operator's extras, and under which licences, into dist/ (after make dist)
 	@rm -rf $(CARRIED) && $(PYTHON) -m venv --without-pip $(CARRIED)
 	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check --no-index --no-deps dist/kgroup-*-none-any.whl
 	$(BIN)/pip --python $(CARRIED) install --quiet --disable-pip-version-check -c requirements.lock '$(OPERATOR)'
