@@ -242,6 +242,10 @@ class Problem(StrEnum):
     """Whole batches that a merge of copies leaves out."""
 
 
+NOT_READ = "not read: "
+"""How the reason of a range that was not read begins: where a table has no problem, this says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadRange:
     """Bytes of a source that give no batch: `start` to `end` (exclusive) are positions in the source."""

@@ -15,7 +15,7 @@ from kgroup.errors import DecodeError
 from kgroup.history.decode.records import raw_records
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.legacy import LEGACY
-from kgroup.history.log_items import BadRange, Problem
+from kgroup.history.log_items import NOT_READ, BadRange, Problem
 from kgroup.history.sources.chunks import file_chunks
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 
@@ -290,7 +290,7 @@ class _Left:
     @property
     def range(self) -> BadRange:
         count = f"{self.records} record{'s' if self.records != 1 else ''} in {self.offsets}"
-        reason = f"not read: {count}: {self.why}"
+        reason = f"{NOT_READ}{count}: {self.why}"
         return BadRange(str(self.file), self.start, self.end, reason, Problem.NOT_READ)
 
 

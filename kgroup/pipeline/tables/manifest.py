@@ -11,7 +11,7 @@ from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.deliveries import KeptDeliveries, kept_deliveries
 from kgroup.history.fold.topic_names import MAX_NAMES
-from kgroup.history.log_items import BadRange, Problem, Seen
+from kgroup.history.log_items import NOT_READ, BadRange, Problem, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.history.typed_json import Foreign
 from kgroup.pipeline.read.course import Course
@@ -142,7 +142,7 @@ def row_of(bad: BadRange) -> Row:
 def range_of(row: Row) -> BadRange:
     """Return a stored range; those of format 9 and in `runs` have the problem in the reason alone."""
     # Delta adds columns in place, but no fields of the structs in `runs`; rows of format 9 have neither.
-    said = Problem.NOT_READ if row["reason"].startswith("not read:") else Problem.CORRUPT
+    said = Problem.NOT_READ if row["reason"].startswith(NOT_READ) else Problem.CORRUPT
     problem = Problem(row.get("problem") or said)
     return BadRange(row["source"], row["start"], row["end"], row["reason"], problem)
 
