@@ -331,14 +331,14 @@ def locate(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupLocatio
 
     Wait for a coordinator that is not available yet; raise the first failure.
     """
-    found = cluster.ask_coordinators(
+    answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, _: dict.fromkeys(groups, node), idempotent=True
     )
     topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
     partitions = len(topic.partitions) if isinstance(topic, TopicDescription) else None
-    nodes = cluster.coordinators(found)
+    nodes = cluster.coordinators(answers)
     located = []
-    for group_id, answer in found.items():
+    for group_id, answer in answers.items():
         node = nodes[group_id]
         if isinstance(answer, KgroupError):
             raise answer

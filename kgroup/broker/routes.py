@@ -66,8 +66,8 @@ class Routes:
     def find(self, key: int, version: int) -> Route | None:
         """Return None for an API or a version that is not served."""
         index = key << 16 | version
-        found = self._routes.get(index)
-        if found is None:
+        route = self._routes.get(index)
+        if route is None:
             served = self._dispatcher.versions(key)
             if served is None or version not in served:
                 return None
@@ -75,7 +75,7 @@ class Routes:
             body = registry.request_class(key)
             repeats = key in HEARTBEATS
             answers = repeats or key == OffsetCommitRequest.API
-            self._routes[index] = found = Route(
+            self._routes[index] = route = Route(
                 version,
                 bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
                 request == 2,
@@ -83,7 +83,7 @@ class Routes:
                 Memory() if repeats else None,
                 Memory() if answers else None,
             )
-        return found
+        return route
 
     def read(self, frame: bytes, pos: int) -> tuple[Route, int, str, Message]:
         """Return route, correlation id, client id and body of the request that begins at `pos`.

@@ -95,11 +95,11 @@ class Names:
         """Return the name of a member, a free one if it has none yet."""
         if member.member_id not in self.of:
             base, taken = member.instance_id or member.client_id or member.member_id, set(self.of.values())
-            found, number = base, 1
-            while found in taken or not self._fits(found, member):
+            free, number = base, 1
+            while free in taken or not self._fits(free, member):
                 number += 1
-                found = f"{base}#{number}"
-            self.of[member.member_id] = found
+                free = f"{base}#{number}"
+            self.of[member.member_id] = free
             spec = Member(
                 instance_id=member.instance_id,
                 client_id=member.client_id or None,
@@ -110,7 +110,7 @@ class Names:
                 rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
                 topics=member.topics or None,
             )
-            self.specs.setdefault(found, spec)
+            self.specs.setdefault(free, spec)
         return self.of[member.member_id]
 
     def forget(self, member: RecordedMember) -> str:

@@ -185,19 +185,19 @@ def _aws(given: dict[str, str], location: Location) -> Callable[[], dict[str, An
 
     try:
         session = Session(profile=profile)
-        found = session.get_credentials()
+        credentials = session.get_credentials()
         region = session.get_config_variable("region")
     except BotoCoreError as error:
         raise StorageDenied(f"no credentials for {location} were found: {error}") from None
-    if found is None:
+    if credentials is None:
         hint = "aws configure, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         raise StorageDenied(f"no credentials for {location} were found", hint)
     if region:
         given.setdefault("region", region)
 
     def provided() -> dict[str, Any]:
-        now = found.get_frozen_credentials()
-        expires = datetime.now(UTC) + _FRESH if hasattr(found, "refresh_needed") else None
+        now = credentials.get_frozen_credentials()
+        expires = datetime.now(UTC) + _FRESH if hasattr(credentials, "refresh_needed") else None
         return {
             "access_key_id": now.access_key,
             "secret_access_key": now.secret_key,

@@ -40,8 +40,8 @@ def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None
             lines = (text_of(data, META_FILE, file) or "").splitlines()
             values = dict(line.split("=", 1) for line in lines if "=" in line)
             ids[data] = values.get("cluster.id", "").strip() or None
-        if (found := ids[data]) is not None:
-            known.setdefault(found, file.parent)
+        if (cluster_id := ids[data]) is not None:
+            known.setdefault(cluster_id, file.parent)
     if len(known) > 1:
         (one, here), (other, there), *_ = known.items()
         text = f"{here} and {there} are of different clusters: {one} and {other}"

@@ -161,12 +161,12 @@ class LiveTopic:
                 raise
             topics = answer.responses if hasattr(answer, "responses") else answer.topics
             parts = (part for topic in topics for part in topic.partitions)
-            found = next((part for part in parts if part.partition_index == partition), None)
+            answered = next((part for part in parts if part.partition_index == partition), None)
             said: int = getattr(answer, "error_code", 0)
             if not said:
-                said = ErrorCode.UNKNOWN_SERVER_ERROR if found is None else found.error_code
+                said = ErrorCode.UNKNOWN_SERVER_ERROR if answered is None else answered.error_code
             if not said:
-                return found
+                return answered
             # All other errors stay: a missing right, an offset out of range.
             if said not in _MOVED or not tries_left:
                 raise BrokerRefused(said, f"{where} cannot be read: {_why(said, self.name)}")

@@ -142,7 +142,7 @@ class Look:
 
 def segments_of(places: Sequence[Path | Location], options: StorageOptions | None = None) -> Look:
     """Return the segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
-    found: dict[int, set[AnyFile]] = {}
+    segments: dict[int, set[AnyFile]] = {}
     shared: dict[int, set[AnyFile]] = {}
     neighbours: list[RemoteFile] = []
     for place in places:
@@ -172,9 +172,9 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
             if number is None and text_of(folder, _PARTITION_FILE, file) is not None:
                 topic = folder.name.rpartition("-")[0] or folder.name
                 raise StorageError(f"{file} is a segment of {topic}, not of {OFFSETS_TOPIC}")
-            found.setdefault(number or 0, set()).add(file)
+            segments.setdefault(number or 0, set()).add(file)
         neighbours += below.neighbours
-    partitions, state = _ordered(found), _ordered(shared)
+    partitions, state = _ordered(segments), _ordered(shared)
     cluster, other = check_one_cluster(partitions), check_one_cluster(state) if state else None
     if None not in (cluster, other) and cluster != other:
         raise ConfigError(
@@ -245,28 +245,28 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
     if place.path and "." in place.name:
         with suppress(StorageMissing):
             return _Below([_unpacked(RemoteFile.of(store.look(place), options))])
-    found, kept, topics, seen = _Below(), list[AnyFile](), set[str](), False
-    for each in store.walk(place):
+    below, kept, topics, seen = _Below(), list[AnyFile](), set[str](), False
+    for entry in store.walk(place):
         seen = True
-        name = each.location.name
+        name = entry.location.name
         if name in (TOPICS_FILE, _PARTITION_FILE):
             # One partition of a topic has its id as well as all of them.
-            topic = str(each.location.parent).rpartition("-")[0] if name == _PARTITION_FILE else str(each)
+            topic = str(entry.location.parent).rpartition("-")[0] if name == _PARTITION_FILE else str(entry)
             if topic not in topics:
                 topics.add(topic)
-                found.neighbours.append(RemoteFile.of(each, options))
+                below.neighbours.append(RemoteFile.of(entry, options))
         elif may_matter(name):
             # Other topics may have any number of segments; of packed ones, one is enough to report it.
-            folder = each.location.parent
+            folder = entry.location.parent
             ours = _is_ours(folder) or folder == place
-            former = _of_former(each.location.path.removeprefix(place.path).split("/"))
-            wanted = _wanted(file := RemoteFile.of(each, options)) and not former
-            if wanted and (ours or is_packed(file) and not kept):
+            former = _of_former(entry.location.path.removeprefix(place.path).split("/"))
+            matters = _wanted(file := RemoteFile.of(entry, options)) and not former
+            if matters and (ours or is_packed(file) and not kept):
                 kept.append(file)
     if not seen:
         raise StorageMissing(f"there is nothing at {place}", "check its name; kgroup reads what is below it")
-    found.segments = _own(kept, place)
-    return found
+    below.segments = _own(kept, place)
+    return below
 
 
 def _of_former(below: Sequence[str]) -> bool:
@@ -327,7 +327,7 @@ def topic_names_near(
     data directory, which ours writes too. Unreadable files are skipped: ids are shown instead. At a URL it is
     what a scan found there (`Look.neighbours`).
     """
-    found: dict[bytes, str] = {}
+    names: dict[bytes, str] = {}
     folders = set()
     for place in places:
         if isinstance(place, Location) and not place.is_local:
@@ -335,15 +335,15 @@ def topic_names_near(
         at = (place if isinstance(place, Path) else place.local).resolve()
         folders |= {at, at.parent, at.parent.parent} if at.is_dir() else {at.parent, at.parent.parent}
     for folder in sorted(folders):
-        found |= _topics_file(_text(folder / TOPICS_FILE))
+        names |= _topics_file(_text(folder / TOPICS_FILE))
         for metadata in folder.glob(f"*-*/{_PARTITION_FILE}"):
-            found |= _partition_metadata(metadata.parent.name, _text(metadata))
+            names |= _partition_metadata(metadata.parent.name, _text(metadata))
     if neighbours:
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             for file, text in zip(neighbours, pool.map(_text, neighbours), strict=True):
                 named = file.name == TOPICS_FILE
-                found |= _topics_file(text) if named else _partition_metadata(file.parent.name, text)
-    return found
+                names |= _topics_file(text) if named else _partition_metadata(file.parent.name, text)
+    return names
 
 
 def _text(file: AnyFile) -> str:

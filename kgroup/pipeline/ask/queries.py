@@ -54,23 +54,23 @@ def _read(
     spark: SparkSession, store: Store, name: str, columns: Sequence[str], group: str | None
 ) -> DataFrame:
     own = plain(TABLES["events" if name == OPEN_EVENTS else name]).append(pa.field("run", pa.int32()))
-    wanted = pa.schema([own.field(column) for column in columns or own.names])
+    schema = pa.schema([own.field(column) for column in columns or own.names])
     names = store.names(name, group)
     if not names:
-        return spark.createDataFrame([], from_arrow_schema(wanted))
+        return spark.createDataFrame([], from_arrow_schema(schema))
     chosen = group if "group_id" in own.names else None
     if store.place.folder is None:
         # Tasks fetch the files: Spark would need Hadoop's jars to read there.
-        rows = spark.createDataFrame([(each,) for each in names], "name string")
+        rows = spark.createDataFrame([(file,) for file in names], "name string")
         rows = rows.repartition(min(len(names), _MOST_TASKS))
-        return rows.mapInArrow(_Fetch(store.place, wanted, chosen), from_arrow_schema(wanted))
+        return rows.mapInArrow(_Fetch(store.place, schema, chosen), from_arrow_schema(schema))
     # On YARN a bare path is one in HDFS.
-    files = [f"file:{store.place.uri(each)}" for each in names]
+    files = [f"file:{store.place.uri(file)}" for file in names]
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
     whole = StructType([field for field in from_arrow_schema(own) if field.name != "part"] + folders)
     read = spark.read.schema(whole).option("basePath", f"file:{store.place.uri(name)}").parquet(*files)
-    return (read if chosen is None else read.where(f.col("group_id") == chosen)).select(*wanted.names)
+    return (read if chosen is None else read.where(f.col("group_id") == chosen)).select(*schema.names)
 
 
 @dataclass(frozen=True, slots=True)
