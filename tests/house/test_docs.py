@@ -6,6 +6,7 @@ import runpy
 
 import pytest
 
+from kgroup.history.fold.events import Kind
 from tests.house.repository import ROOT, modules, name_of, nodes
 
 DOCS = ROOT / "docs"
@@ -105,6 +106,14 @@ def names_in(tree):
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_every_kind_of_event_has_its_proof_in_the_records():
+    """`replay-log` and the tables print these names; a reader finds here what each of them means."""
+    page = (DOCS / "replay-log.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|(.*?)\|", page.partition("## Events")[2].partition("\n## ")[0], re.M)
+    explained = [name for row in rows for name in re.findall(r"`(.+?)`", row)]
+    assert sorted(explained) == sorted(Kind)
 
 
 MAKE = re.compile(r"`make ([a-z-]+)((?: [A-Z]+=[^`\s]+)*)`")
