@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.migrate.fleet import plan_fleet
-from kgroup.admin.migrate.rehearse import Rehearsed
+from kgroup.admin.migrate.rehearse import Rehearsal, Rehearsed
 from kgroup.admin.migrate.rehearse_groups import rehearse_groups
 from kgroup.admin.models import CLASSIC, CONSUMER, ItemError
 from kgroup.admin.read.source import Source
@@ -27,8 +27,6 @@ from kgroup.settings import no_such_setting
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.fleet import LeftOut
-    from kgroup.admin.migrate.rehearse_groups import rehearse_groups
-from kgroup.admin.migrate.rehearse import Rehearsal
 
 READABLE = 100
 """Records hold hundreds of characters: as text they are broken into lines of this length."""
@@ -190,7 +188,7 @@ def _planned(source: Source, requested: Wanted) -> _Plans:
     return _Plans(list(verdicts), verdicts, fleet.left_out, (*fleet.errors, *named.unseen))
 
 
-def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
+def _lines(done: Rehearsal, records: bool) -> Iterator[str]:
     kept = "the same" if done.offsets_kept else "NOT the same"
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
     yield (
