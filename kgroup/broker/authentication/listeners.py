@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from kgroup.broker.authentication.jwks import Jwks
     from kgroup.broker.authentication.sasl import SaslAuthentication
 
-MAX_FRAME = 524_288
-FAILED_DELAY_MS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class SecuredListener:
@@ -70,9 +67,9 @@ def secured_listeners(
         made = exchanges(listener, credentials, validator)
         sasl = SaslAuthentication(
             made,
-            {name: listener.number("connections.max.reauth.ms", 0, name) for name in made},
-            listener.number("sasl.server.max.receive.size", MAX_FRAME),
-            listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
+            {name: listener.number("connections.max.reauth.ms", name) for name in made},
+            listener.number("sasl.server.max.receive.size"),
+            listener.number("connection.failed.authentication.delay.ms") / 1000,
         )
         keys = validator.keys if isinstance(validator, SignedTokens) else None
         secured.append(SecuredListener(listener, mapping, tls, sasl, keys))

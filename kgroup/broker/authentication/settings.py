@@ -41,22 +41,22 @@ OF_OTHERS = frozenset(
 )
 """For the connections between a Kafka's brokers and controllers."""
 _ROWS = (
-    Setting("connection.failed.authentication.delay.ms", INT, low=0).documented(
+    Setting("connection.failed.authentication.delay.ms", INT, 100, low=0).documented(
         "Delay of the answer to a failed authentication."
     ),
-    Setting("connections.max.reauth.ms", LONG, low=0).documented(
+    Setting("connections.max.reauth.ms", LONG, 0, low=0).documented(
         "The longest session of an authentication; 0 is no limit."
     ),
     Setting("principal.builder.class", CLASS).documented("The class that names principals."),
     Setting("sasl.enabled.mechanisms", LIST).documented("SASL mechanisms that clients may use."),
-    Setting("sasl.oauthbearer.clock.skew.seconds", INT, low=0).documented(
+    Setting("sasl.oauthbearer.clock.skew.seconds", INT, 30, low=0).documented(
         "Difference of clocks allowed for the times of a token."
     ),
     Setting("sasl.oauthbearer.expected.audience", LIST).documented(
         "Audiences of which a token must name one."
     ),
     Setting("sasl.oauthbearer.expected.issuer", STRING).documented("The issuer that a token must name."),
-    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, low=0).documented(
+    Setting("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, low=0).documented(
         "How often the keys of tokens are fetched again."
     ),
     Setting("sasl.oauthbearer.jwks.endpoint.url", STRING).documented(
@@ -69,7 +69,7 @@ _ROWS = (
         "The claim of a token that holds the user's name."
     ),
     Setting("sasl.server.callback.handler.class", CLASS).documented("The class that validates tokens."),
-    Setting("sasl.server.max.receive.size", INT, low=0).documented(
+    Setting("sasl.server.max.receive.size", INT, 524_288, low=0).documented(
         "The largest frame before authentication, in bytes."
     ),
     Setting("ssl.client.auth", STRING).documented(
@@ -146,10 +146,10 @@ class ListenerSettings:
                 return self.values[each]
         return None
 
-    def number(self, name: str, default: int, mechanism: str = "") -> int:
-        """Return a setting that is a number of at least 0; ConfigError for any other."""
-        text = self.get(name, mechanism)
-        return default if text is None else int(OF_LISTENERS[name].given(text))
+    def number(self, name: str, mechanism: str = "") -> int:
+        """Return a setting that is a number, its default where it is not set; ConfigError for any other."""
+        text, row = self.get(name, mechanism), OF_LISTENERS[name]
+        return int(row.default if text is None else row.given(text))
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

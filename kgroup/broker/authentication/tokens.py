@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kgroup.broker.authentication.jwks import open_jwks
-from kgroup.broker.authentication.settings import ListenerSettings
+from kgroup.broker.authentication.settings import OF_LISTENERS, ListenerSettings
 from kgroup.errors import ConfigError
 from kgroup.numbers import whole_number
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 UNSECURED = "OAuthBearerUnsecuredValidatorCallbackHandler"
 SECURED = "OAuthBearerValidatorCallbackHandler"
-DEFAULT_REFRESH_MS = 3_600_000
-DEFAULT_SKEW_S = 30
+SKEW = "sasl.oauthbearer.clock.skew.seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class SignedTokens:
     audiences: Collection[str] = ()
     issuer: str | None = None
     subject_claim: str = "sub"
-    skew_s: int = DEFAULT_SKEW_S
+    skew_s: int = OF_LISTENERS[SKEW].default
 
     def validate(self, token: str) -> Token:
         import jwt
@@ -183,14 +182,12 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
             "set sasl.oauthbearer.jwks.endpoint.url to file:///… or https://…",
         )
 
-    refresh_ms = listener.number(
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms", DEFAULT_REFRESH_MS, "OAUTHBEARER"
-    )
+    refresh_ms = listener.number("sasl.oauthbearer.jwks.endpoint.refresh.ms", "OAUTHBEARER")
     audiences = (listener.get("sasl.oauthbearer.expected.audience", "OAUTHBEARER") or "").split(",")
     return SignedTokens(
         open_jwks(url, refresh_ms),
         tuple(filter(None, map(str.strip, audiences))),
         listener.get("sasl.oauthbearer.expected.issuer", "OAUTHBEARER"),
         listener.get("sasl.oauthbearer.sub.claim.name", "OAUTHBEARER") or "sub",
-        listener.number("sasl.oauthbearer.clock.skew.seconds", DEFAULT_SKEW_S, "OAUTHBEARER"),
+        listener.number(SKEW, "OAUTHBEARER"),
     )

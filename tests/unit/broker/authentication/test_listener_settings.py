@@ -39,8 +39,9 @@ def test_the_closest_value_counts() -> None:
         }
     )
     assert listener.mechanisms == ("SCRAM-SHA-256", "PLAIN")
-    assert listener.number("connections.max.reauth.ms", 0, "PLAIN") == 2
-    assert listener.number("connections.max.reauth.ms", 0, "SCRAM-SHA-256") == 3
+    assert listener.number("connections.max.reauth.ms", "PLAIN") == 2
+    assert listener.number("connections.max.reauth.ms", "SCRAM-SHA-256") == 3
+    assert listener.number("sasl.server.max.receive.size") == 524_288
 
 
 @pytest.mark.parametrize(
