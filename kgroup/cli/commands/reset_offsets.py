@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kgroup.admin.change.reset import Spec
     from kgroup.admin.discovery import ClusterView
 
+_AGO, _UNDO, _PLAN = "--by-duration", "--undo", "--plan"
+"""The options that no kind of a reset (admin/change/reset.py) is named like."""
 _where_to = partial(option, rich_help_panel="Where to")
 
 
@@ -112,23 +114,21 @@ def command(
         "--to-current": to_current,
         "--to-offset": to_offset,
         "--shift-by": shift_by,
-        "--by-duration": by_duration,
+        _AGO: by_duration,
         "--to-datetime": to_datetime,
         "--from-file": from_file,
         "--to-group": to_group,
-        "--undo": undo,
-        "--plan": plan_in,
+        _UNDO: undo,
+        _PLAN: plan_in,
     }
     kind = only_one(options)
     scope = scope_of(topic, all_topics)
     with open_admin(env) as admin:
         typed = [*(group or ()), *(groups or ())]
-        matched = (
-            expand(admin, typed, change=True) if kind != "--undo" else _of_entry(admin, str(undo), typed)
-        )
+        matched = expand(admin, typed, change=True) if kind != _UNDO else _of_entry(admin, str(undo), typed)
         named = list(matched.groups)
         unseen = list(matched.unseen)
-        if kind in ("--undo", "--plan"):
+        if kind in (_UNDO, _PLAN):
             if scope.topics or scope.all_topics or reason is not None:
                 raise ConfigError(f"{kind} says which offsets and why", "leave the other options out")
             plan = _stored(admin, kind, str(options[kind]), named)
@@ -136,7 +136,7 @@ def command(
         else:
             spec = _spec(kind, options[kind], named)
             affected = named or list(spec.rows)
-            _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
+            _check_scope(spec, affected, bool(scope.topics or scope.all_topics))
             shared = affected if share else ()
             plan = partial(plan_reset, admin, affected, spec, scope, reason, shared, create)
             if scope.all_topics or (spec.group and not scope.topics):
@@ -166,7 +166,7 @@ def _stored(admin: "ClusterView", kind: str, value: str, groups: list[str]) -> "
     from kgroup.admin.change.offset_plans import plan_from
     from kgroup.admin.change.undo import plan_undo
 
-    if kind == "--undo":
+    if kind == _UNDO:
         return lambda: plan_undo(admin, value, groups)
     plan = read_plan(value, plan_from)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
@@ -188,25 +188,27 @@ def _of_entry(admin: "ClusterView", entry_id: str, typed: Sequence[str]) -> Name
     return Named(tuple(dict.fromkeys(group for groups in meant for group in groups)))
 
 
-def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
+def _spec(option: str, value: object, groups: Sequence[str]) -> "Spec":
     from kgroup.admin.change import reset
 
-    text = str(value)
-    if kind == "--by-duration":
-        return reset.Spec(reset.TO_TIME, time_ago_ms(text, "--by-duration"))
-    if kind == "--to-datetime":
-        return reset.Spec(reset.TO_TIME, parse_time(text))
-    if kind == "--from-file":
-        return reset.Spec(reset.FROM_FILE, rows=parse_csv(read_text(text), groups, text))
-    if kind == "--to-group":
-        return reset.Spec(reset.TO_GROUP, group=text)
-    return reset.Spec(kind.removeprefix("--"), value if type(value) is int else 0)
+    text, to = str(value), option.removeprefix("--")
+    if option == _AGO:
+        return reset.Spec(reset.TO_TIME, time_ago_ms(text, option))
+    if to == reset.TO_TIME:
+        return reset.Spec(to, parse_time(text))
+    if to == reset.FROM_FILE:
+        return reset.Spec(to, rows=parse_csv(read_text(text), groups, text))
+    if to == reset.TO_GROUP:
+        return reset.Spec(to, group=text)
+    return reset.Spec(to, value if type(value) is int else 0)
 
 
-def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
+def _check_scope(spec: "Spec", groups: Sequence[str], scoped: bool) -> None:
+    from kgroup.admin.change.reset import FROM_FILE, TO_GROUP
+
     if not groups:
         raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
-    if not scoped and kind not in ("--from-file", "--to-group"):
+    if not scoped and spec.kind not in (FROM_FILE, TO_GROUP):
         raise ConfigError(
             "no option says which partitions are meant",
             "--all-topics for all committed, or --topic T[:0,2-5]",
