@@ -149,7 +149,7 @@ CODES: dict[str, Code] = {
     ),
     SPARE: Code(
         INFO,
-        "Members have no partitions",
+        "Members have no partitions, or less than half as many as another one",
         "Nothing, if they are spares. Else add partitions, or stop members. The assignor `range` assigns "
         "each topic by itself: another one shares the partitions of small topics among all members.",
         (_DESCRIBE,),

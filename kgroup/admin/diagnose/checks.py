@@ -403,7 +403,7 @@ def _capacity(facts: Facts) -> str:
     spare = next((finding for finding in facts.group.findings if finding.code == SPARE), None)
     if spare is not None:
         other = "more partitions" if spare.hint is None else "another assignor"
-        return f"{other} or faster processing: it has members without partitions, see {SPARE}"
+        return f"{other} or faster processing: it has members with few or no partitions, see {SPARE}"
     return "more members, more partitions or faster processing, or a higher quota of its clients"
 
 

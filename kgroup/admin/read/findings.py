@@ -182,34 +182,35 @@ def _without_owner(group: GroupDescription, topics: PartitionCounts) -> set[Topi
     return {TopicPartition(topic, n) for topic, those in numbers.items() for n in those} - held
 
 
-def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+def _spare(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    """Yield members with no partitions, or with less than half as many as one of the same subscription."""
+    if group.type == SHARE or group.state != STABLE:
+        return
     registration = group.registration
     meant = {*(registration.held or ()), *(registration.standby or ())} if registration else set()
-    idle = [
-        m
-        for m in group.known_members
-        if m.assignment == () and not m.target_assignment and m.name not in meant
-    ]
-    if group.type == SHARE or group.state != STABLE or not idle:
-        return
-    who = f"{len(idle)} of {count_of(len(group.known_members), 'member')} have no partitions: {_names(idle)}"
+    there = [member for member in group.known_members if member.name not in meant]
+    idle = [member for member in there if member.assignment == () and not member.target_assignment]
     read = {topic for member in idle for topic in member.subscribed_topics or ()}
+    alike = group.type != STREAMS and len({member.subscribed_topics for member in there}) == 1
     owned = {
-        member.name: sum(p.topic in read for p in partitions_of(member.assignment))
-        for member in group.known_members
+        m.name: sum(len(each.partitions) for each in m.assignment or () if alike or each.topic in read)
+        for m in there
     }
-    most = max(owned, key=lambda name: owned[name])
-    if group.assignor != RANGE or owned[most] < 2:
+    most = max(owned, key=lambda name: owned[name], default="")
+    few = idle or [member for member in there if alike and owned[member.name] * 2 < owned[most]]
+    if not few:
+        return
+    have = "no partitions" if idle else "less than half of the most partitions"
+    who = f"{len(few)} of {count_of(len(group.known_members), 'member')} have {have}: {_names(few)}"
+    if idle and (group.assignor != RANGE or owned[most] < 2):
         yield who, None
         return
     other = "cooperative-sticky" if group.type == CLASSIC else "uniform"
-    yield (
-        f"{who}, and {most} has {owned[most]}",
-        (
-            f"{RANGE} assigns each topic by itself, from the first member on; {other} shares all partitions, "
-            "and breaks joins of topics by partition"
-        ),
+    range_only = (
+        f"{RANGE} assigns each topic by itself, from the first member on; {other} shares all partitions, "
+        "and breaks joins of topics by partition"
     )
+    yield f"{who}, and {most} has {owned[most]}", range_only if group.assignor == RANGE else None
 
 
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -437,7 +438,7 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG102": _rebalancing,
     "KG103": _left,
     "KG104": _unassigned,
-    "KG105": _idle,
+    "KG105": _spare,
     "KG106": _shared_client_ids,
     "KG107": _mixed,
     "KG108": _not_ready,

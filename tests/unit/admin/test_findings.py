@@ -76,6 +76,11 @@ def test_a_healthy_group_has_no_findings() -> None:
             "1 of 2 members have no partitions: m2, and m1 has 4",
         ),
         (
+            "KG105",
+            classic_group("g", classic_member("m1", "orders:0,1,2"), classic_member("m2", "orders:3")),
+            "1 of 2 members have less than half of the most partitions: m2, and m1 has 3",
+        ),
+        (
             "KG106",
             classic_group(
                 "g",
