@@ -83,7 +83,8 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
     PartitionStatus.NOT_BEGUN: Meaning(
         "Its owner has committed nothing yet. An error when a record came since and waited for longer than "
-        "the member may take between two polls, or when three members in turn ended before its first commit.",
+        "the member may take between two polls, or for 30 s while its owner commits others, or when "
+        "three members in turn ended before its first commit.",
         "OffsetFetch, the history, ListOffsets by time",
     ),
     PartitionStatus.STALLED: Meaning(
