@@ -154,17 +154,17 @@ class Machine:
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         self.log(*place).delete_before(offset)
 
-    def damage(self, place: TopicPartition, offset: int) -> int:
-        """Change a byte of the value in the batch with this offset, as a disk may; return where it begins."""
+    def damage(self, place: TopicPartition, offset: int) -> range:
+        """Change a bit of a value in the batch with this offset, as a disk may; return its offsets."""
         log = self.log(*place)
         assert isinstance(log, MemoryLog)
         number, batch = next(
             (n, batch) for n, raw in enumerate(log._batches) if (batch := Batch(raw)).last_offset >= offset
         )
         raw = bytearray(log._batches[number])
-        raw[VALUE_BYTE] ^= 0xFF
+        raw[VALUE_BYTE] ^= 1
         log._batches[number] = bytes(raw)
-        return batch.base_offset
+        return range(batch.base_offset, batch.last_offset + 1)
 
     def leader_of(self, place: TopicPartition) -> int:
         return self.cluster.leader_of(*place)

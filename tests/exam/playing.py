@@ -115,8 +115,8 @@ class Part:
     end: int = 0
     exists: bool = True
     rebuilt: bool = False
-    damaged_at: int | None = None
-    """Where a batch begins that fails its checksum: no reader gets beyond it."""
+    damaged: range = range(0)
+    """The offsets of a batch that fails its checksum: who reads verifies it, and does not get beyond it."""
     commits: list[Commit] = field(default_factory=list)
 
     @property
@@ -132,7 +132,7 @@ class Part:
 
     def reached(self, offset: int) -> list[Entry]:
         """What a reader gets from this offset on until it stops at a damaged batch."""
-        until = self.end if self.damaged_at is None else self.damaged_at
+        until = self.damaged.start if offset < self.damaged.stop else self.end
         return [e for e in self.readable(offset) if e.offset < until]
 
     def readable(self, offset: int) -> list[Entry]:
@@ -674,7 +674,7 @@ class Group:
         """Write a record, and damage its batch before anybody reads it."""
         self.produce(self.subject)
         part = self.parts[self.subject]
-        part.damaged_at = self.machine.damage(self.subject, part.end - 1)
+        part.damaged = self.machine.damage(self.subject, part.end - 1)
 
     def _purge(self, more: int | None) -> None:
         """Retention deletes beyond what is committed, or everything."""

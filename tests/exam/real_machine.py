@@ -211,21 +211,17 @@ class RealMachine:
         self.producer.flush(30)
         self.done(self.admin.delete_records([Offset(*place, offset)]))
 
-    def damage(self, place: TopicPartition, offset: int) -> int:
-        """Change a byte of the value in the batch with this offset on disk; return where it begins."""
+    def damage(self, place: TopicPartition, offset: int) -> range:
+        """Change a bit of a value in the batch with this offset on disk; return its offsets."""
         self.producer.flush(30)
-        for path in self.kafka.segments(place.topic):
-            if not path.parent.name.endswith(f"-{place.partition}"):
-                continue
-            for batch in batches_in(path.read_bytes()):
-                if batch.last_offset >= offset:
-                    with path.open("r+b") as log:
-                        log.seek(batch.position + batch.size + VALUE_BYTE)
-                        (byte,) = log.read(1)
-                        log.seek(-1, 1)
-                        log.write(bytes([byte ^ 0xFF]))
-                    return batch.base_offset
-        raise AssertionError(f"{place} has no offset {offset}")
+        (path,) = (self.kafka.data_dir / f"{place.topic}-{place.partition}").glob("*.log")
+        batch = next(batch for batch in batches_in(path.read_bytes()) if batch.last_offset >= offset)
+        with path.open("r+b") as log:
+            log.seek(batch.position + batch.size + VALUE_BYTE)
+            (byte,) = log.read(1)
+            log.seek(-1, 1)
+            log.write(bytes([byte ^ 1]))
+        return range(batch.base_offset, batch.last_offset + 1)
 
     def leader_of(self, place: TopicPartition) -> int:
         return 1

@@ -150,7 +150,7 @@ def _status(group: Group, part: Part) -> list[Said]:
             return [("purged", "error")]
         # Who had read a classic group's partition is not shown while it moves; a consumer group's may stay.
         return [("purged", "warn"), *([("purged", "error")] if owner is None and not group.classic else [])]
-    if part.damaged_at is not None and waiting and not part.reached(first):
+    if waiting and not part.reached(first):
         return [("damaged", "error")]
     if first == part.end or (not waiting and part.stable == part.end):
         return [("idle", "ok")]
