@@ -36,9 +36,16 @@ FULL = Event(
 )
 
 
-def test_a_field_of_an_event_is_stored_or_is_the_deliveries_own() -> None:
-    """`log_topic` and `records` are of `__share_group_state`, whose events have a table of their own."""
-    assert {field.name for field in fields(Event)} - stored_fields().keys() == {"log_topic", "records"}
+def test_a_field_of_an_event_is_stored_or_is_not_of_a_table() -> None:
+    """`log_topic` and `records` are of `__share_group_state`, whose events have a table of their own.
+
+    `before` is in the words of `detail`.
+    """
+    assert {field.name for field in fields(Event)} - stored_fields().keys() == {
+        "before",
+        "log_topic",
+        "records",
+    }
     default = Event(
         kind=Kind.COMMITTED, group="", protocol="", log_partition=0, offset=0, timestamp_ms=0, detail=""
     )
