@@ -419,7 +419,7 @@ CODES: dict[str, Code] = {
         ERROR,
         "The log is damaged where a reader goes on: its batch fails its checksum",
         "Make a replica with a sound copy the leader. Without one, set the offset beyond the batch.",
-        (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --shift-by 1"),
+        (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --to-offset N"),
         "damaged",
     ),
     "KG322": Code(

@@ -29,6 +29,7 @@ CONVERGING = ASSIGNING, RECONCILING = "Assigning", "Reconciling"
 """The states in which a group of the newer protocols moves towards its target."""
 STATES = (STABLE, EMPTY, *REBALANCING, *CONVERGING, NOT_READY, DEAD)
 """Of groups of every type."""
+RANGE, COOPERATIVE_STICKY = "range", "cooperative-sticky"
 STREAM_ASSIGNOR = "stream"
 """The assignor of a Kafka Streams group in the classic protocol, and of no other group."""
 ZOOKEEPER = "zookeeper"

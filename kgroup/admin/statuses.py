@@ -51,6 +51,10 @@ class PartitionStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
+NOT_THE_SAME_TOPIC = (PartitionStatus.GONE, PartitionStatus.RECREATED)
+"""The statuses of partitions whose committed offset is of a topic that is no more."""
+
+
 @value
 class Unseen:
     """A look that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""

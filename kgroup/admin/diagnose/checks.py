@@ -119,9 +119,6 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
-    if facts.untransacted is not None:
-        what, hint, every = facts.untransacted
-        yield Diagnosis(UNTRANSACTED, ERROR if every else WARN, what, hint)
     for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
     for code, look in _LOOKS.items():
@@ -135,6 +132,8 @@ def _described(facts: Facts) -> Iterator[Finding]:
     """Yield the description's findings without the partitions that KG319, or an error, reports."""
     recreated = {partition for partition, _ in facts.placed(PartitionStatus.RECREATED)}
     begun = {status.weight for _, _, status in facts.with_status(PartitionStatus.NOT_BEGUN)}
+    if facts.untransacted is not None:
+        yield facts.untransacted
     for finding in facts.group.findings:
         if finding.code == "KG306" and begun == {ERROR}:
             continue

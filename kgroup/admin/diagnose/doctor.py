@@ -23,7 +23,9 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe_each
+from kgroup.admin.refusals import item_error
 from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.errors import KgroupError
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 VERDICTS = HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
@@ -120,9 +122,19 @@ def examine_all(
     patient, moved = _settled(cluster, waiting, patience_s, seen)
     done |= patient
     if moved:
-        again = examine_all(
-            cluster, moved, window_ms=window_ms, now_ms=asked_ms, left_out=without, patience_s=0, seen=seen
-        )
+        try:
+            again = examine_all(
+                cluster,
+                moved,
+                window_ms=window_ms,
+                now_ms=asked_ms,
+                left_out=without,
+                patience_s=0,
+                seen=seen,
+            )
+        except KgroupError as error:
+            # What was found of the others stays.
+            again = Examined((), tuple(item_error(name, error) for name in moved))
         done |= {each.group.group_id: each for each in again.checkups}
         errors += again.errors
     order = {group: number for number, group in enumerate(names)}

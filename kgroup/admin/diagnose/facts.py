@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, Node, OffsetRow
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Finding, GroupDescription, Node, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
@@ -91,11 +91,10 @@ class Facts:
     `open_for_s` the same for those offsets; failed polls add nothing to either. `holding` are the open
     transactions that hold readers back, `going` the partitions whose unread records are about to be deleted,
     `rebuilt` those committed for a former topic of the same name. `one_leader` leads all partitions that
-    stand still, and none that is read; `untransacted` is why no transaction can be stored, what to do about
-    it, and whether that is so of all. `still` are records that members of a share group did not finish,
-    `fruitless` the partitions of which none of so many members that came and went committed anything, `grown`
-    its lag's growth although they finished some, `delivered` the deliveries in its log, and `delivery_limit`
-    how often it may deliver a record.
+    stand still, and none that is read; `untransacted` is that no transaction can be stored. `still` are
+    records that members of a share group did not finish, `fruitless` the partitions of which none of so many
+    members that came and went committed anything, `grown` its lag's growth although they finished some,
+    `delivered` the deliveries in its log, and `delivery_limit` how often it may deliver a record.
     """
 
     group: GroupDescription
@@ -122,7 +121,7 @@ class Facts:
     open_for_s: float = 0.0
     clock: Clock | None = None
     one_leader: Node | None = None
-    untransacted: tuple[str, str, bool] | None = None
+    untransacted: Finding | None = None
     still: Still | None = None
     fruitless: Mapping[TopicPartition, int] = field(default_factory=dict)
     grown: Grown | None = None

@@ -595,7 +595,7 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
             waited_ms=waited,
             owner=course.owner(row),
             start=-1,
-            progress=_made(course, partition, row, known[partition], came_ms),
+            progress=_made(course, partition, row, known[partition], came_ms, ends[partition]),
             now_ms=came_ms + waited if isinstance(waited, int) else 0,
         )
         found[partition] = status_of(seen)
@@ -608,10 +608,18 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
 
 
 def _made(
-    course: Course, partition: TopicPartition, row: OffsetRow, since_ms: int, came_ms: int
+    course: Course,
+    partition: TopicPartition,
+    row: OffsetRow,
+    since_ms: int,
+    came_ms: int,
+    ends: Sequence[int],
 ) -> Progress | Unseen:
-    """Return what the log says of the reading of a partition without a commit, since a record came."""
-    ended = sum(ms >= came_ms for ms in course.ends(partition, row.instance_id, course.facts.since_ms))
+    """Return what the log says of the reading of a partition without a commit, since a record came.
+
+    `ends` are when owners of it ended.
+    """
+    ended = sum(ms >= came_ms for ms in ends)
     made = course.progress(partition, row, came_ms)
     if isinstance(made, Unseen) and ended < LOOPS:
         return made

@@ -7,12 +7,10 @@ from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.shell import command
-from kgroup.admin.statuses import SUSPECT_MS, PartitionStatus
+from kgroup.admin.statuses import NOT_THE_SAME_TOPIC, SUSPECT_MS
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Event, Kind
-
-_NEW_TOPIC = (PartitionStatus.GONE, PartitionStatus.RECREATED)
 
 
 def set_back(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
@@ -24,7 +22,7 @@ def set_back(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     for partition, row in facts.rows if before else ():
         was, event = before.get(partition, (-1, None))
         now, end = row.committed_offset, row.log_end_offset
-        new = row.status is not None and row.status.name in _NEW_TOPIC
+        new = row.status is not None and row.status.name in NOT_THE_SAME_TOPIC
         # A log that ends before that offset is another topic's, or lost records.
         if event is not None and now is not None and end is not None and now < was <= end and not new:
             found.append((partition, was, now, event))

@@ -15,7 +15,6 @@ from kgroup.admin.migrate.models import (
     ALREADY,
     BLOCK,
     BLOCKED,
-    COOPERATIVE_STICKY,
     OK,
     POLICIES,
     READY,
@@ -30,7 +29,7 @@ from kgroup.admin.migrate.models import (
     words,
 )
 from kgroup.admin.migrate.patterns import check_patterns
-from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
+from kgroup.admin.models import CLASSIC, CONSUMER, COOPERATIVE_STICKY, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.shell import command
 from kgroup.domain import Document, count_of, first_of

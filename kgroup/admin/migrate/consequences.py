@@ -19,13 +19,13 @@ from kgroup.admin.migrate.models import (
     Evidence,
     words,
 )
-from kgroup.admin.models import EMPTY
+from kgroup.admin.models import EMPTY, RANGE
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.settings import number_of
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
-ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", "range"
+ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", RANGE
 DEFAULT_SESSIONS = frozenset({45_000, 10_000})
 """Java's defaults, since 3.0 and before, in ms."""
 _DEFAULT_IDS = {"rdkafka": "librdkafka", "sarama": "sarama", "kgo": "franz-go"}
@@ -130,7 +130,7 @@ def _assignor(gathered: Evidence) -> Check:
         return Check(
             "assignor", INFO, f"{used} now; unknown which assignors the broker offers", None, evidence
         )
-    if used == "range" and offered[0] != "range" and "range" in offered:
+    if used == RANGE and offered[0] != RANGE and RANGE in offered:
         message = f"range now; {offered[0]} after, unless clients ask for range"
         return Check("assignor", INFO, message, "group.remote.assignor=range keeps range", evidence)
     return Check("assignor", INFO, f"{used or 'not shown'} now; {offered[0]} after", None, evidence)

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
-from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, Committed, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, RANGE, Committed, GroupDescription
 from kgroup.admin.read.describe import one_group
 from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, refused
@@ -146,7 +146,7 @@ def convert(
             rebalance_timeout_ms=TIMEOUT_MS,
             member_id="",
             protocol_type=CONSUMER,
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1)),),
+            protocols=(JoinGroupRequestProtocol(name=RANGE, metadata=Subscription(()).encode(1)),),
         )
         answer = _ask(cluster, group_id, join, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
         check(answer.error_code, f"joining {group_id}", needs=needs)

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kgroup.admin.migrate.client_kinds import CONSUMERS, Kind
-from kgroup.admin.models import CLASSIC, CONSUMER, Finding, GroupDescription, ItemError
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    COOPERATIVE_STICKY,
+    RANGE,
+    Finding,
+    GroupDescription,
+    ItemError,
+)
 from kgroup.admin.settings import number_of
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused
@@ -22,8 +30,7 @@ READY, BLOCKED, ALREADY = "ready", "blocked", "already"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 ASSIGNORS = "group.consumer.assignors"
-COOPERATIVE_STICKY = "cooperative-sticky"
-KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
+KNOWN_ASSIGNORS = frozenset({RANGE, "roundrobin", "sticky", COOPERATIVE_STICKY})
 SHOWN = 5
 POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", "downgrade")}
 

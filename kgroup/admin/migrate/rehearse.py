@@ -15,7 +15,7 @@ from typing import Annotated
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
 from kgroup.admin.migrate.rehearsal_shard import Copy, Stage, image_from
 from kgroup.admin.migrate.simulated_clients import ClassicClient, ConsumerClient, Refusal, SimulatedClient
-from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, RANGE
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -346,4 +346,4 @@ def _member_id(text: str) -> str:
 
 
 def _range(topics: tuple[str, ...]) -> tuple[JoinGroupRequestProtocol, ...]:
-    return (JoinGroupRequestProtocol(name="range", metadata=Subscription(topics).encode()),)
+    return (JoinGroupRequestProtocol(name=RANGE, metadata=Subscription(topics).encode()),)

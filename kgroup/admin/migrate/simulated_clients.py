@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from kgroup.admin.models import COOPERATIVE_STICKY
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol.codec import Message
@@ -27,7 +28,6 @@ from kgroup.protocol.messages.sync_group import (
 )
 from kgroup.protocol.subscription import PROTOCOL_TYPE, Assignment, Subscription, version_of
 
-COOPERATIVE = "cooperative-sticky"
 R = TypeVar("R", bound=Message)
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_FOR_NOW_EPOCH = 0, -1, -2
 _REJOIN = frozenset(
@@ -240,7 +240,7 @@ class ClassicClient:
         try:
             subscription = Subscription.decode(protocol.metadata)
             owned: tuple[TopicPartition, ...] = ()
-            if protocol.name == COOPERATIVE:
+            if protocol.name == COOPERATIVE_STICKY:
                 owned = self.assignment.partitions
             subscription = replace(subscription, owned=owned, generation=self.generation)
             return JoinGroupRequestProtocol(

@@ -9,9 +9,11 @@ from kgroup.admin.models import (
     ASSIGNING,
     CLASSIC,
     CONSUMER,
+    COOPERATIVE_STICKY,
     EMPTY,
     NOT_READY,
     PREPARING,
+    RANGE,
     REBALANCING,
     SHARE,
     STABLE,
@@ -29,7 +31,6 @@ from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5
-RANGE = "range"
 SPANS = 12
 """Ranges of partitions that a finding names."""
 PartitionCounts = Mapping[str, int | None]
@@ -205,7 +206,7 @@ def _spare(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if idle and (group.assignor != RANGE or owned[most] < 2):
         yield who, None
         return
-    other = "cooperative-sticky" if group.type == CLASSIC else "uniform"
+    other = COOPERATIVE_STICKY if group.type == CLASSIC else "uniform"
     range_only = (
         f"{RANGE} assigns each topic by itself, from the first member on; {other} shares all partitions, "
         "and breaks joins of topics by partition"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 
 T = TypeVar("T")
-CONSUMER_PROTOCOL = "consumer"
 CLASSIC_MEMBER = 0
 
 
@@ -57,10 +56,10 @@ def classic_member(
     that do not decode, are kept as base64. The broker reports both for Stable groups only.
     `reports_instances` is False for Kafka 2.3, whose answer has the assignment in both places.
     """
+    from kgroup.protocol.subscription import PROTOCOL_TYPE, Subscription
     from kgroup.protocol.subscription import Assignment as Assigned
-    from kgroup.protocol.subscription import Subscription
 
-    consumer = protocol_type == CONSUMER_PROTOCOL
+    consumer = protocol_type == PROTOCOL_TYPE
     metadata = metadata_of(wire, reports_instances)
     subscription = _decoded(Subscription.decode, metadata) if consumer else None
     assigned = _decoded(Assigned.decode, wire.member_assignment) if consumer else None

@@ -16,7 +16,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
-from kgroup.admin.statuses import PROMPT_MS, PartitionStatus
+from kgroup.admin.statuses import NOT_THE_SAME_TOPIC, PROMPT_MS, PartitionStatus
 from kgroup.domain import OFFSETS_TOPIC, count_of, first_of
 from kgroup.history.fold.explain import blame
 
@@ -122,11 +122,10 @@ def _topics(facts: Facts, code: str) -> list[str]:
     """Return the topics that are gone, were created again, or are damaged, as far as the facts name them."""
     if code == DAMAGED_LOG:
         return sorted({place.topic for place, _, _ in facts.with_status(PartitionStatus.DAMAGED)})
-    statuses = (PartitionStatus.GONE, PartitionStatus.RECREATED)
     rows = {
         row.topic
         for row in facts.group.offsets
-        if row.gone or (row.status is not None and row.status.name in statuses)
+        if row.gone or (row.status is not None and row.status.name in NOT_THE_SAME_TOPIC)
     }
     held = {place.topic for places in facts.gone.values() for place in places}
     lost = {place.topic for event in facts.recent if event.kind in REMOVED for place in event.partitions}

@@ -62,7 +62,9 @@ def test_leaders_that_do_not_tell_them_apart_are_not(stopped: set[int]) -> None:
     assert told.hint is not None and told.hint.startswith("look for the record")
 
 
-def transacting(in_sync: tuple[int, ...], said: Answer, *, in_turn: bool = True) -> Checkup:
+def transacting(
+    in_sync: tuple[int, ...], said: Answer, *, in_turn: bool = True, topic_hidden: bool = False
+) -> Checkup:
     """A reader that committed, in transactions or not, until second 60; `said`: the broker's setting."""
     lots = [commits(s, {0: 4, 1: 2}) for s in range(5, 61, 5)]
     member = Held("a", "orders:0,1")
@@ -72,7 +74,8 @@ def transacting(in_sync: tuple[int, ...], said: Answer, *, in_turn: bool = True)
         (0, [generation(1, (member,))]),
         *(in_transactions(*lots) if in_turn else lots),
     )
-    fake.topics[TRANSACTION_TOPIC] = 2
+    if not topic_hidden:
+        fake.topics[TRANSACTION_TOPIC] = 2
     written(fake, {0: [1, 2, 3, 59], 1: [1, 2, 3, 4]})
     lagging(fake, in_sync, TRANSACTION_TOPIC)
 
@@ -121,6 +124,19 @@ def test_otherwise_its_member_is_looked_at(in_sync: tuple[int, ...], said: Answe
     checkup = transacting(in_sync, said, in_turn=in_turn)
     assert not told_of(checkup)
     assert "remove-members" in str(finding(checkup, "KG310").hint)
+
+
+def test_where_it_is_hidden_whether_transactions_can_be_stored_the_verdict_is_unknown() -> None:
+    """With a warning only, the group was healthy: whoever saw less was more certain."""
+    denied = answer(None, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TRANSACTION_TOPIC)
+    checkup = transacting((1,), denied)
+    assert [(each.look, each.code) for each in checkup.unseen] == [
+        ("min.insync.replicas", "TOPIC_AUTHORIZATION_FAILED")
+    ]
+    hidden = transacting((1,), None, topic_hidden=True)
+    assert [(each.look, each.code) for each in hidden.unseen] == [
+        (TRANSACTION_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION")
+    ]
 
 
 def damaged(at: int, committed: int) -> FakeCluster:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.diagnose.doctor import Checkup, examine_all
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.messages import describe_groups as dg
 from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering, written
@@ -94,3 +94,18 @@ def test_what_its_members_do_is_seen_once_a_rebalance_has_ended() -> None:
     checkup = examine(written(fake, SECONDS).cluster(), "g", now_ms=205_000, patience_s=30)
     assert (checkup.verdict, checkup.unseen) == ("sick", ())
     assert finding(checkup, "KG310").message.startswith("b has committed nothing for 2m 25s")
+
+
+def test_a_cluster_that_is_gone_when_a_group_is_examined_anew_costs_only_that_group() -> None:
+    fake = remembering(described(A, B), {"orders:0": 4, "orders:1": 4}, (0, [generation(1, (A, B))]))
+    settled = described(A, B)
+    looks = iter([classic_group("g", *settled.members, state="PreparingRebalance")] * 2)
+
+    def describe(node: int, request: dg.DescribeGroupsRequest) -> dg.DescribeGroupsResponse:
+        found = next(looks, settled)
+        fake.down |= {1, 2} if found is settled else set()
+        return dg.DescribeGroupsResponse(groups=(found,))
+
+    fake.on(dg.DescribeGroupsRequest, describe)
+    seen = examine_all(fake.cluster(), ["g"], now_ms=205_000, patience_s=30)
+    assert (seen.checkups, [(each.item, each.code) for each in seen.errors]) == ((), [("g", "UNREACHABLE")])
