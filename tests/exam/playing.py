@@ -618,6 +618,8 @@ class Group:
             # An administrator's change is one commit, a reader that is no member makes many.
             for number in range(4 if self.since_ms > 30_000 else 1):
                 self._at(self.since_ms - 1 - 6_000 * number, self._one_outside)
+        elif state.commits == "set-back":
+            self._at(self.since_ms - 1, self._set_back)
         if state.commits == "other-id":
             # After a deletion, its offset is still there: the coordinator was down when it happened.
             gone = state.log == "deleted"
@@ -823,6 +825,12 @@ class Group:
         part = self.parts[self.subject]
         if part.exists and not self.members:
             self.commit(self.subject, part.end, None)
+
+    def _set_back(self) -> None:
+        """A tool sets the offset back to half of what was read."""
+        part = self.parts[self.subject]
+        if part.commits and not self.members:
+            self.commit(self.subject, part.commits[-1].offset // 2, None)
 
     def _with_other_id(self) -> None:
         """A commit of before the topic was made again, which the coordinator was down to see deleted."""

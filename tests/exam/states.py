@@ -11,7 +11,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "overloaded", "none"),
-    "commits": ("fresh", "old", "none", "outside", "other-id"),
+    "commits": ("fresh", "old", "none", "outside", "other-id", "set-back"),
     "log": (
         "growing",
         "idle",
@@ -128,6 +128,9 @@ def possible(state: State) -> State:
     if state.commits == "outside" and state.owner != "none":
         # A group with members refuses a commit of none.
         state = state.but(commits="fresh")
+    if state.commits == "set-back":
+        # A tool does it while nobody is a member.
+        state = state.but(owner="none", log="growing", membership="stable")
     if state.commits == "other-id" and state.log == "recreated":
         state = state.but(commits="fresh")
     if state.subscription == "other-topic" and state.owner in ("none", "left", "looping"):

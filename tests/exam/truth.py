@@ -376,6 +376,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
+    if any(_is_below(part) for part in group.parts.values()) and not group.members:
+        found.append(frozenset({"KG322"}))
     if state.stamps == "right" and any(_fruitless(group, NEAR)):
         found.append(frozenset({"KG306"}))
     if _stuck(group):
@@ -391,6 +393,12 @@ def _broken(group: Group) -> list[frozenset[str]]:
     if any(_outlived(group, part, NEAR) for part in group.parts.values()) and not group.share:
         found.append(frozenset({"KG312"}))
     return found
+
+
+def _is_below(part: Part) -> bool:
+    """Whether the committed offset is below one that was committed before, in the same log."""
+    before = max((commit.offset for commit in part.commits), default=0)
+    return part.exists and not part.rebuilt and (part.committed or 0) < before <= part.end
 
 
 def _outlived(group: Group, part: Part, slack_ms: int) -> bool:
@@ -414,6 +422,8 @@ def _holding(group: Group) -> Iterator[str]:
     state = group.state
     calm = state.membership == "stable" and state.owner != "looping"
     yield "KG123"
+    if not any(_is_below(part) for part in group.parts.values()):
+        yield "KG322"
     if not group.taken_over:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
