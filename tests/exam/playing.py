@@ -619,7 +619,8 @@ class Group:
             for number in range(4 if self.since_ms > 30_000 else 1):
                 self._at(self.since_ms - 1 - 6_000 * number, self._one_outside)
         elif state.commits == "set-back":
-            self._at(self.since_ms - 1, self._set_back)
+            # Real members take a moment to leave.
+            self._at(self.since_ms - 3_000, self._set_back)
         if state.commits == "other-id":
             # After a deletion, its offset is still there: the coordinator was down when it happened.
             gone = state.log == "deleted"
