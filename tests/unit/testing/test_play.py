@@ -148,7 +148,15 @@ class People:
         consumer.commit(offsets=places, asynchronous=False)
 
     def end(self) -> None:
-        for each in (*self.there.values(), *self.gone):
+        """One after the other leaves, each from a group that has settled; those who keep their place last.
+
+        One that leaves in the middle of a rebalance may have taken part in it or not: no play can tell.
+        """
+        for name in sorted(self.there, key=lambda name: name in self.static):
+            self.close(name)
+            if not self.there.keys() <= set(self.static):
+                self.settle()
+        for each in self.gone:
             each.close()
 
 
