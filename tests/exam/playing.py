@@ -170,6 +170,8 @@ class Group:
         self.members: list[Member] = []
         self.rebalances: list[int] = []
         self.moving = False
+        self.waits_for_dead = False
+        """Whether a rebalance goes on only because a member that died confirms nothing."""
         self.overdue = True
         """Whether a rebalance that has not ended has begun long ago, when the third member came."""
         self.outside_ms: list[int] = []
@@ -354,11 +356,15 @@ class Group:
     def _settle(self) -> None:
         for _ in range(4):
             for member in self.members:
-                if not member.left:
+                if not member.left and not self.dead(member):
                     self._beat(member)
-        # What began before has ended with it, unless it waits for a member that left for now, or that hangs.
-        self.moving = (self.moving and any(member.left for member in self.members)) or self._waits_for_hung()
+        # What began before has ended with it, unless it waits for one that left for now, that hangs, or died.
+        self.moving = (self.moving and any(member.left for member in self.members)) or self._waits_for_still()
         self.rebalances.append(self.machine.now_ms)
+
+    def dead(self, member: Member) -> bool:
+        """Whether it sends no heartbeat any more, and its session goes on."""
+        return self.state.owner == "dead-static" and self.machine.now_ms >= member.stops_ms
 
     def _hangs(self, member: Member) -> bool:
         """Whether its heartbeats go on, and it takes and gives up nothing."""
@@ -371,13 +377,15 @@ class Group:
         self.members = [member for member in self.members if member.member_id in there]
         self._settle()
 
-    def _waits_for_hung(self) -> bool:
-        """Whether a member that hangs has not what it shall have, by the coordinator."""
-        hung = {member.member_id for member in self.members if self._hangs(member)}
-        if not hung:
+    def _waits_for_still(self) -> bool:
+        """Whether a member that hangs or died has not what it shall have, by the coordinator."""
+        dead = {member.member_id for member in self.members if self.dead(member)}
+        still = dead | {member.member_id for member in self.members if self._hangs(member)}
+        if not still or self.state.protocol != "consumer":
             return False
-        members = self._described().members
-        return any(m.member_id in hung and m.assignment != m.target_assignment for m in members)
+        group = self._described()
+        self.waits_for_dead = bool(dead) and group.group_state != "Stable"
+        return any(m.member_id in still and m.assignment != m.target_assignment for m in group.members)
 
     def _described(self) -> DescribedGroup:
         asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))

@@ -50,6 +50,9 @@ FOUND = (
     "owner=looping commits=none others=alone stamps=backfill",
     "commits=old log=control-only delay=lazy stamps=backfill",
     "protocol=consumer subscription=two-applications owner=dead-static log=recreated since=1200 stamps=ahead",
+    "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=5",
+    "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=20",
+    "protocol=consumer owner=dead-static log=recreated others=quiet since=120 seed=4",
     "owner=overloaded since=1200",
     "owner=overloaded since=1200 protocol=consumer others=alone stamps=late",
 )

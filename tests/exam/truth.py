@@ -13,6 +13,8 @@ from .playing import POLL_MS, Group, Part
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
 FUTURE_MS = 60_000
+RESOLVED_MS = 60_000
+"""Dead members are in a consumer group that long at most by Kafka's defaults; here they stay."""
 LOOPS = 3
 """Generations of an owner that end at the same record make a loop."""
 NEAR_ITS_END = 0.75
@@ -48,6 +50,8 @@ class Truth:
     """Whether an invariant is broken that is an error; None where wrong times leave that open."""
     blind: bool = False
     """Whether nothing shows that times are wrong which leave an error open."""
+    open: frozenset[TopicPartition] = frozenset()
+    """Partitions that may be left out."""
 
     @property
     def sick(self) -> bool | None:
@@ -62,17 +66,21 @@ def truth_over(group: Group, moments: Sequence[int]) -> Truth:
     found = []
     for group.look_ms in moments:
         found.append(truth_of(group))
+    places = frozenset().union(*(each.statuses for each in found))
     statuses = {
-        place: frozenset().union(*(each.statuses[place] for each in found)) for place in found[0].statuses
+        place: frozenset().union(*(each.statuses.get(place, ()) for each in found)) for place in places
     }
+    left_out = frozenset().union(*(each.open | (places - each.statuses.keys()) for each in found))
     waits = frozenset[TopicPartition]().union(*(each.waits for each in found))
     holding = frozenset.intersection(*(each.holding for each in found))
-    return replace(found[-1], statuses=statuses, waits=waits, holding=holding)
+    return replace(found[-1], statuses=statuses, waits=waits, holding=holding, open=left_out)
 
 
 def truth_of(group: Group) -> Truth:
     """What is true at the moment of the look."""
-    places = {p: part for p, part in group.parts.items() if _in_scope(group, part)}
+    scope = {p: _in_scope(group, part) for p, part in group.parts.items()}
+    places = {p: part for p, part in group.parts.items() if scope[p] is not False}
+    open_ = frozenset(p for p in places if scope[p] is None)
     waits, work = set(), set()
     statuses = {}
     for place, part in places.items():
@@ -101,8 +109,13 @@ def truth_of(group: Group) -> Truth:
     elif not error and not group.members and any(_ended_fresh(group)):
         error = None
     blind = error is None and not any(_is_read(group, part.place.topic) for part in fruitless)
+    if not error and group.waits_for_dead:
+        # It is an error after a while, by the log.
+        error, blind = None, True
     holding = frozenset(_holding(group))
-    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error, blind)
+    return Truth(
+        statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error, blind, open_
+    )
 
 
 def _is_read(group: Group, topic: str) -> bool:
@@ -111,7 +124,8 @@ def _is_read(group: Group, topic: str) -> bool:
     return any(part.committed and part.committed <= part.end for part in parts)
 
 
-def _in_scope(group: Group, part: Part) -> bool:
+def _in_scope(group: Group, part: Part) -> bool | None:
+    """Whether the group reads a partition, or did; None where that may be seen or not."""
     if part.committed is not None:
         return True
     if group.moving and group.classic:
@@ -121,7 +135,20 @@ def _in_scope(group: Group, part: Part) -> bool:
         return group.classic and group.owner(part.place) is not None
     if group.owner(part.place) is not None:
         return True
+    if _unresolved(group, part):
+        if not part.entries:
+            return None
+        waited = group.look_ms - part.entries[0].ms
+        shown = group.state.stamps == "right" and abs(waited - RESOLVED_MS) > NEAR
+        return waited < RESOLVED_MS if shown else None
     return any(subscribes(group, m, part.place.topic) for m in group.members)
+
+
+def _unresolved(group: Group, part: Part) -> bool:
+    """Whether a topic matches a pattern of members that all died before they could ask for it."""
+    if group.state.subscription != "pattern" or group.state.protocol != "consumer" or not group.members:
+        return False
+    return part.committed is None and all(group.dead(member) for member in group.members)
 
 
 def subscribes(group: Group, member: object, topic: str) -> bool:
@@ -190,6 +217,11 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
         if committed is not None and len(_ended(group, part, waiting[0].ms)) >= LOOPS:
             return [("stalled", "error")]
         return [("unread", "warn")]
+    if owner is None and _unresolved(group, part):
+        if group.state.stamps != "right":
+            return [("moving", "info"), ("unknown", "unknown")]
+        names = _around(group.look_ms - waiting[0].ms, PROMPT_MS, "moving", "unknown")
+        return [(name, "info" if name == "moving" else name) for name in names]
     if owner is None:
         readers = [m for m in group.members if subscribes(group, m, part.place.topic)]
         if readers:
@@ -428,7 +460,7 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
         yield "KG111"
-    if not group.moving and state.owner != "hung":
+    if not group.moving and state.owner != "hung" and not group.waits_for_dead:
         yield "KG112"
     if len(group.members) != FULL:
         yield "KG117"

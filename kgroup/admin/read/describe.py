@@ -236,7 +236,14 @@ def _with_offsets(
 ) -> list[GroupDescription]:
     """Return the groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
-    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read, unassigned_patterns
+    from kgroup.admin.read.group_facts import unassigned_patterns
+    from kgroup.admin.read.lag import (
+        log_ends,
+        log_starts,
+        never_committed,
+        topics_matched,
+        topics_read,
+    )
     from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
 
     share = {group.group_id for group in groups if group.type == SHARE}
@@ -249,9 +256,11 @@ def _with_offsets(
     }
     by_name = {group.group_id: group for group in groups}
     matched = {name for name, group in by_name.items() if unassigned_patterns(group)}
-    visible = cluster.topics(None).keys() if matched else ()
+    by_pattern = any(member.subscribed_regex for group in groups for member in group.known_members)
+    visible = cluster.topics(None).keys() if by_pattern else ()
     read = {name: topics_read(group, visible) for name, group in by_name.items()}
-    needed = set().union(*read.values()) | {
+    new = {name: topics_matched(group, visible) - read[name] for name, group in by_name.items()}
+    needed = set().union(*read.values(), *new.values()) | {
         name
         for group in groups
         for part in (() if group.topology is None else group.topology.subtopologies)
@@ -264,7 +273,7 @@ def _with_offsets(
     if groups:
         topics.learn({p.topic for p in committed} | needed | {OFFSETS_TOPIC})
     unread = {
-        name: never_committed(stored[name], group.known_members, read[name], topics.counts)
+        name: never_committed(stored[name], group.known_members, read[name] | new[name], topics.counts)
         for name, group in by_name.items()
     }
     known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
@@ -273,7 +282,10 @@ def _with_offsets(
     bare = set().union(*unread.values())
     ends = log_ends(cluster, bare | committed, topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
-    sight = topics.look_behind(groups, stored.values(), ends, starts)
+    maybe = {place for name in new for place in unread[name] if place.topic in new[name]}
+    sight = topics.look_behind(groups, stored.values(), ends, starts, maybe)
+    for name, topics_ in new.items():
+        unread[name] -= {place for place in unread[name] - topics.begun if place.topic in topics_}
     seen = _Seen(
         topics.known,
         topics.all_seen,
@@ -296,6 +308,7 @@ class Topics:
         self.counts: dict[str, int | None] = {}
         self.all_seen = True
         self.in_sync: InSync | None = None
+        self.begun: frozenset[TopicPartition] = frozenset()
         self._cluster = cluster
         self._logs: Logs | None = None
         self._began_ms = cluster.now_ms() if now_ms is None else now_ms
@@ -321,9 +334,18 @@ class Topics:
             self.in_sync = InSync(self._cluster, stored)
 
     def look_behind(
-        self, groups: Iterable[GroupDescription], stored: Iterable[Commits], ends: Ends, starts: Ends
+        self,
+        groups: Iterable[GroupDescription],
+        stored: Iterable[Commits],
+        ends: Ends,
+        starts: Ends,
+        maybe: Collection[TopicPartition],
     ) -> Sight:
-        """Return what is left to read in the logs: of those that groups have not read to the end."""
+        """Return what is left to read in the logs: of those that groups have not read to the end.
+
+        `maybe` are partitions that match a pattern, and that no member has: of them too, if they are in
+        `begun` afterwards.
+        """
         from kgroup.admin.read.lag import Sight
         from kgroup.admin.read.offsets import ListedOffset
         from kgroup.admin.read.open_transactions import producers
@@ -337,8 +359,9 @@ class Topics:
                 if those := {offset for offset in set(at) if offset < last.get(place, 0)}:
                     behind[place] |= those
         for place, start in starts.items():
-            if isinstance(start, ListedOffset) and start.offset < last.get(place, 0):
-                behind[place].add(start.offset)
+            begins = start.offset if isinstance(start, ListedOffset) else last.get(place, 0)
+            if begins < last.get(place, 0) and not (begins and place in maybe):
+                behind[place].add(begins)
         if not behind:
             return Sight(ends, starts)
         self._logs = logs = self._logs or Logs(self._cluster)
@@ -352,7 +375,8 @@ class Topics:
         # How long records have waited matters where somebody is to read them, and where readers are held
         # back.
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
-        logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
+        logs.recent((owned & behind.keys()) | held | (behind.keys() & maybe), self.known, self._began_ms)
+        self.begun = logs.begun(behind.keys() & maybe, self.known)
         found = producers(self._cluster, held, self.known) if held else {}
         logs.hold(held, found)
         return Sight(ends, starts, views, found)

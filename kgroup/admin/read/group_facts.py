@@ -32,6 +32,12 @@ NOT_READ = Unseen(
 """Commands that read no history say so where it decides."""
 _MEMBERS = Unseen("members", "NOT_SEEN", "the group's members are not known")
 _OWNERS = Unseen("assignments", "NOT_READABLE", "what some members own is not reported in a known form")
+_UNRESOLVED = Unseen(
+    "subscriptions",
+    "NOT_RESOLVED",
+    "a pattern matches its topic, and no member has it: none of them sends heartbeats, or they may not "
+    "describe it",
+)
 _SUBSCRIPTIONS = Unseen("subscriptions", "NOT_READABLE", "what some members subscribe to is not known")
 
 Bounds: TypeAlias = tuple[ListedOffset | KgroupError | None, int | None, int | None]
@@ -105,6 +111,9 @@ class GroupFacts:
             readable, waited = view.readable(begins), view.waited(begins)
             damaged = view.damaged(begins)
             opened = view.held_back_ms(stable) if isinstance(stable, int) else waited
+        subscribed = True if owner is not None else self._subscribed(partition.topic, offset)
+        # The coordinator resolves patterns within seconds, when their members send heartbeats.
+        resolving = subscribed is _UNRESOLVED and waited == 0
         return PartitionFacts(
             log_end if log_end is not None else _end_of(partition, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
@@ -115,8 +124,8 @@ class GroupFacts:
             damaged=damaged,
             waited_ms=waited,
             open_ms=opened,
-            settled=self._settled(partition, owner),
-            subscribed=True if owner is not None else self._subscribed(partition.topic),
+            settled=self._settled(partition, owner) and not resolving,
+            subscribed=subscribed,
             members=self._members,
             owner=self._nobody if owner is None else _owner(owner),
             shared=self._shared,
@@ -146,19 +155,23 @@ class GroupFacts:
             for partition in partitions_of(member.target_assignment)
         }
 
-    def _subscribed(self, topic: str) -> bool | Unseen:
+    def _subscribed(self, topic: str, committed: int | None) -> bool | Unseen:
         """Return whether a member subscribes to a topic, by name or by pattern."""
         names, patterns = self._subscriptions
-        if topic in names or any(pattern.fullmatch(topic) for pattern in patterns):
+        if topic in names:
             return True
+        matching = [each for each, pattern in patterns.items() if pattern.fullmatch(topic)]
+        if matching:
+            resolved = committed is not None or unassigned_patterns(self._group).intersection(matching)
+            return True if resolved else _UNRESOLVED
         return _SUBSCRIPTIONS if self._opaque else False
 
     @cached_property
-    def _subscriptions(self) -> tuple[frozenset[str], tuple[Pattern, ...]]:
+    def _subscriptions(self) -> tuple[frozenset[str], Mapping[str, Pattern]]:
         members = self._group.known_members
         names = {topic for member in members for topic in member.subscribed_topics or ()}
         regexes = {member.subscribed_regex for member in members if member.subscribed_regex}
-        return frozenset(names), tuple(compile_regex(each) for each in regexes if fault_of(each) is None)
+        return frozenset(names), {each: compile_regex(each) for each in regexes if fault_of(each) is None}
 
     @cached_property
     def _opaque(self) -> bool:
@@ -167,6 +180,18 @@ class GroupFacts:
             or (member.subscribed_regex and fault_of(member.subscribed_regex))
             for member in self._group.known_members
         )
+
+
+def unassigned_patterns(group: GroupDescription) -> set[str]:
+    """Return the regular expressions of which no current assignment shows the topics.
+
+    The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848): not while all
+    of them left for now. In a group that is Assigning, the assignment is an older epoch's.
+    """
+    members = [member for member in group.known_members if member.subscribed_regex]
+    there = () if group.state == ASSIGNING else [m for m in members if m.state != MemberStatus.LEFT]
+    patterns = {m.subscribed_regex or "" for m in members} - {m.subscribed_regex for m in there}
+    return {pattern for pattern in patterns if fault_of(pattern) is None}
 
 
 def _owner(member: Member) -> Owner:

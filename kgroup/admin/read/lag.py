@@ -9,7 +9,6 @@ from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
-    ASSIGNING,
     CLASSIC,
     DEAD,
     EMPTY,
@@ -23,13 +22,13 @@ from kgroup.admin.models import (
     RowsToMake,
     TopicDescription,
 )
-from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unreadable_of
+from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unassigned_patterns, unreadable_of
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
-from kgroup.domain import NO_LEADER_EPOCH, MemberStatus, TopicPartition, count_of, place_of, value
+from kgroup.domain import NO_LEADER_EPOCH, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
@@ -67,16 +66,11 @@ def topics_read(group: GroupDescription, visible: Iterable[str] = ()) -> set[str
     return read.union(*(matching_topics(compile_regex(each), visible) for each in unassigned_patterns(group)))
 
 
-def unassigned_patterns(group: GroupDescription) -> set[str]:
-    """Return the regular expressions of which no current assignment shows the topics.
-
-    The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848): not while all
-    of them left for now. In a group that is Assigning, the assignment is an older epoch's.
-    """
-    members = [member for member in group.known_members if member.subscribed_regex]
-    there = () if group.state == ASSIGNING else [m for m in members if m.state != MemberStatus.LEFT]
-    patterns = {m.subscribed_regex or "" for m in members} - {m.subscribed_regex for m in there}
-    return {pattern for pattern in patterns if fault_of(pattern) is None}
+def topics_matched(group: GroupDescription, visible: Iterable[str]) -> set[str]:
+    """Return the visible topics that match the patterns of a group's members."""
+    patterns = {member.subscribed_regex for member in group.known_members} - {None, ""}
+    valid = [compile_regex(each) for each in patterns if each and fault_of(each) is None]
+    return set[str]().union(*(matching_topics(each, visible) for each in valid))
 
 
 def never_committed(

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 FIRST_BYTES, MORE_BYTES = 4 * 1024, 1024 * 1024
 """The size of an answer per partition: a first batch that does not fit holds records."""
+RESOLVED_MS = 60_000
+"""How long a member that sends no heartbeat is in a consumer group, at most, by Kafka's defaults.
+
+A live one has the coordinator resolve its pattern within seconds: a topic that matches, is older than that
+and was assigned to nobody is one that the members may not describe.
+"""
 ROUNDS = 16
 """How many answers without a record to skip before giving up."""
 _AGE = Unseen("record times", "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
@@ -200,6 +206,18 @@ class Logs:
             for partition, seen in self._recent(asked, topics, newest):
                 self.views[partition].recent_at_most = seen
 
+    def begun(
+        self, places: Collection[TopicPartition], topics: Answers[TopicDescription]
+    ) -> frozenset[TopicPartition]:
+        """Return those of the partitions whose first record was written within the last RESOLVED_MS.
+
+        `recent` was asked for them before.
+        """
+        if not places or self.clock is None:
+            return frozenset()
+        listed = self._recent(places, topics, self.clock.most_ms, RESOLVED_MS)
+        return frozenset(partition for partition, seen in listed if seen == 0)
+
     def hold(
         self, held: Collection[TopicPartition], producers: Mapping[TopicPartition, Collection[OpenProducer]]
     ) -> None:
@@ -225,9 +243,13 @@ class Logs:
                 views[partition].open_since(min(begun), clock)
 
     def _recent(
-        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
+        self,
+        places: Collection[TopicPartition],
+        topics: Answers[TopicDescription],
+        now_ms: int,
+        age_ms: int = PROMPT_MS,
     ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
-        listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
+        listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - age_ms), topics)
         for partition, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):

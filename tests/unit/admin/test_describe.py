@@ -600,3 +600,25 @@ def test_a_pattern_that_nobody_resolves_now_is_read_over_the_topics_that_are_see
         ("orders-new", "unread"),
     ]
     assert bool(group.errors) == hidden
+
+
+@pytest.mark.parametrize(
+    ("age_s", "start", "status"),
+    [(5, 0, ("moving", "info")), (40, 0, ("unknown", "unknown")), (90, 0, None), (40, 1, None)],
+)
+def test_a_new_topic_that_a_pattern_matches_is_the_groups_until_it_must_have_been_assigned(
+    age_s: int, start: int, status: tuple[str, str] | None
+) -> None:
+    """Afterwards it is one that the members may not describe; so is one with records deleted already."""
+    fake = FakeCluster(topics={"orders": 1, "orders-new": 1, "pay": 1})
+    member = consumer_member("a", "orders:0", "orders:0", "a", regex="orders.*")
+    groups = Groups(fake).add(consumer_group("g", member))
+    groups.committed["g"] = {"orders:0": 5}
+    groups.ends, groups.starts = {"orders:0": 5, "orders-new:0": 3}, {"orders-new:0": start}
+    cluster = fake.cluster()
+    now_s = cluster.now_ms() // 1000
+    groups.times["orders-new:0"] = [now_s - age_s, now_s - 1, now_s]
+    (group,) = describe(cluster, ["g"]).groups
+    found = {row.topic: (row.status.name, row.status.weight) for row in group.offsets if row.status}
+    assert found.pop("orders") == ("idle", "ok")
+    assert found == ({} if status is None else {"orders-new": status})
