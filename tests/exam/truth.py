@@ -422,7 +422,9 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
-    if any(_outlived(group, part, NEAR) for part in group.parts.values()) and not group.share:
+    timed = [part for part in group.parts.values() if not part.damaged or state.stamps == "right"]
+    # The time of a damaged batch cannot be read, and those around it may be wrong.
+    if any(_outlived(group, part, NEAR) for part in timed) and not group.share:
         found.append(frozenset({"KG312"}))
     return found
 
