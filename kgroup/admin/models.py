@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from kgroup.admin.statuses import READ, PartitionStatus, Status
 from kgroup.domain import GROUP_TYPES, MemberStatus, OffsetAndMetadata, TopicPartition, place_of, value
@@ -420,6 +420,9 @@ class Registration:
     standby: tuple[str, ...] | None
 
 
+Row = TypeVar("Row", bound=PartitionRow)
+
+
 @value
 class RowsToMake:
     """The rows of a group in which all is read or waits without members; a row takes long to make.
@@ -431,7 +434,8 @@ class RowsToMake:
     offsets: Sequence[int]
     lags: Sequence[int]
     waits: Status
-    make: Callable[[GroupDescription], tuple[OffsetRow, ...]]
+    make: Callable[[Any], tuple[PartitionRow, ...]]
+    """From the value that has the rows."""
 
     @property
     def statuses(self) -> tuple[PartitionStatus, PartitionStatus]:
@@ -447,18 +451,18 @@ class RowsToMake:
     @property
     def by_status(self) -> dict[Status, list[TopicPartition]]:
         """The partitions by their status."""
-        read = [place for place, lag in zip(self.places, self.lags, strict=True) if not lag]
-        late = self.behind
-        return ({READ: read} if read else {}) | ({self.waits: [*late]} if late else {})
+        pairs = [*zip(self.places, self.lags, strict=True)]
+        read, late = [place for place, lag in pairs if not lag], [place for place, lag in pairs if lag]
+        return ({READ: read} if read else {}) | ({self.waits: late} if late else {})
 
 
-class _RowsWhenUsed:
-    """The rows that a group described may not have yet."""
+class RowsWhenUsed(Generic[Row]):
+    """The rows of a group that it may not have yet."""
 
     __slots__ = ("_to_make",)
     _to_make: RowsToMake
     if TYPE_CHECKING:
-        offsets: tuple[OffsetRow, ...]
+        offsets: tuple[Row, ...]
 
     def make_later(self, rows: RowsToMake) -> None:
         """Have these rows, and make them when `offsets` is first used."""
@@ -469,6 +473,16 @@ class _RowsWhenUsed:
     def to_make(self) -> RowsToMake | None:
         """What is known of the rows, if they are not yet made."""
         return getattr(self, "_to_make", None)
+
+    @property
+    def notable(self) -> tuple[Row, ...]:
+        """The rows that may show that something is wrong."""
+        return self.offsets if self.to_make is None else ()
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return len(self.offsets if (rows := self.to_make) is None else rows.places)
 
     def __getstate__(self) -> object:
         _ = self.offsets  # what makes them does not go to another process
@@ -485,7 +499,7 @@ class _RowsWhenUsed:
 
 
 @value
-class GroupDescription(_RowsWhenUsed):
+class GroupDescription(RowsWhenUsed[OffsetRow]):
     """One group in full, of any protocol.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
@@ -533,11 +547,6 @@ class GroupDescription(_RowsWhenUsed):
         return self
 
     @property
-    def notable(self) -> tuple[OffsetRow, ...]:
-        """The rows that may show that something is wrong."""
-        return self.offsets if self.to_make is None else ()
-
-    @property
     def places(self) -> Sequence[TopicPartition]:
         """The partition of each row."""
         if (rows := self.to_make) is not None:
@@ -550,11 +559,6 @@ class GroupDescription(_RowsWhenUsed):
         if (rows := self.to_make) is not None:
             return len(rows.places)
         return sum([row.committed_offset is not None for row in self.offsets])
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows."""
-        return len(self.offsets if (rows := self.to_make) is None else rows.places)
 
     @property
     def work(self) -> int | None:

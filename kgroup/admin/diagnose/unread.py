@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 
 from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
@@ -121,14 +122,20 @@ def _written_before(
     asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     begins = {place: at.offset for place, at in starts.items() if isinstance(at, ListedOffset)}
+    # Where all is young, as in most partitions of all groups.
+    young = {
+        place: at.offset
+        if isinstance(at, ListedOffset) and at.offset >= 0 and at.timestamp_ms <= now_ms
+        else inf
+        for place, at in listed.items()
+    }
     for each, those in behind:
         old, unsure = set(), set()
-        for partition, first in those.items():
-            at = listed.get(partition)
+        for partition, first in [(place, at) for place, at in those.items() if at < young.get(place, 0)]:
+            at = listed[partition]
             if isinstance(at, KgroupError):
                 what = f"how long records of {partition} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
-            if not isinstance(at, ListedOffset):
                 continue
             if begins:
                 first = max(first, begins.get(partition, 0))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import sub
+from operator import le, lt, sub
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -106,6 +106,16 @@ class SeenLog:
     held_open_by: tuple[OpenProducer, ...] | None
 
 
+@value
+class LogColumns:
+    """The ends of the logs of `places`, and from and to which offset a record can be read behind it."""
+
+    places: tuple[TopicPartition, ...]
+    ends: list[int | None]
+    starts: list[int]
+    stops: list[int]
+
+
 class Sight(dict[TopicPartition, SeenLog]):
     """What was seen of the logs, for all groups of a round; each is put together at its first use."""
 
@@ -120,15 +130,18 @@ class Sight(dict[TopicPartition, SeenLog]):
         self._starts = starts
         self._views = views
         self._producers = producers
-        self._columns: dict[int, tuple[object, list[int | None], list[range]]] = {}
+        self._columns: dict[int, LogColumns] = {}
 
-    def columns(self, places: tuple[TopicPartition, ...]) -> tuple[object, list[int | None], list[range]]:
-        """Return these partitions, the ends of their logs, and from where on records can be read."""
+    def columns(self, places: tuple[TopicPartition, ...]) -> LogColumns:
+        """Return what was seen of the logs of these partitions, in their order."""
         if id(places) not in self._columns:
             logs = [self[place] for place in places]
             # Where a transaction holds readers back, each row is to be seen.
             waits = [log.view.waits if log.view and log.stable == log.end else range(0) for log in logs]
-            self._columns[id(places)] = places, [log.end for log in logs], waits
+            starts = [those.start for those in waits]
+            # Seen later than the end, a log may have records beyond it.
+            stops = [min(those.stop, log.end or 0) for those, log in zip(waits, logs, strict=True)]
+            self._columns[id(places)] = LogColumns(places, [log.end for log in logs], starts, stops)
         return self._columns[id(places)]
 
     def __missing__(self, partition: TopicPartition) -> SeenLog:
@@ -178,14 +191,16 @@ def rows_to_make(
     """Return the same rows, not yet made, if each partition is read to the end, or waits without members."""
     if offsets is None or not offsets.places or unread or group.type == SHARE:
         return None
-    _, ends, waits = sight.columns(offsets.places)
-    if None in ends:
+    seen, committed = sight.columns(offsets.places), offsets.offsets
+    if None in seen.ends:
         return None
     waits_as = GroupFacts(group).waits
-    lags = list(map(sub, ends, offsets.offsets))
-    late = ((at, those) for lag, at, those in zip(lags, offsets.offsets, waits, strict=True) if lag)
-    if any(lags) and (waits_as is None or min(lags) < 0 or not all(at in those for at, those in late)):
-        return None
+    lags = list(map(sub, seen.ends, committed))
+    if any(lags):
+        # What is read to the end has nothing behind it.
+        late = all(map(le, seen.starts, committed)) and sum(map(lt, committed, seen.stops))
+        if waits_as is None or min(lags) < 0 or late != len(lags) - lags.count(0):
+            return None
     # By what was judged: the views of the logs may move on before they are made.
     make = partial(rows, offsets=offsets, sight=sight, waits_as=waits_as)
     return RowsToMake(offsets.places, offsets.offsets, lags, waits_as or READ, make)

@@ -17,6 +17,7 @@ from kgroup.admin.models import (
     OffsetRow,
     OpenProducer,
     PartitionRow,
+    RowsWhenUsed,
 )
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.describe import describe, describe_each
@@ -82,8 +83,8 @@ class PartitionLag(PartitionRow):
     commit_known: Annotated[bool, "as in `describe`"] = True
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLag:
+@value
+class GroupLag(RowsWhenUsed[PartitionLag]):
     """One group; a total is None when any part of it is unknown.
 
     Then the lag is at least `lag_at_least`, the oldest unread record at least `time_lag_at_least_ms` old;
@@ -276,6 +277,11 @@ def _report(
     ages: Ages,
     times: bool,
 ) -> GroupLag:
+    if not times and not first and (rows := group.to_make) is not None:
+        lag = of_rows(group, ())
+        lag.make_later(replace(rows, make=lambda _: tuple(map(_plain_row, group.offsets))))
+        return lag
+
     def measured(row: OffsetRow) -> PartitionLag:
         age = _oldest(group, row, ages) if times else None
         before = first.get((group.group_id, row.topic, row.partition)) if first else None

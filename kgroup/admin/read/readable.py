@@ -209,14 +209,14 @@ class Logs:
     def begun(
         self, places: Collection[TopicPartition], topics: Answers[TopicDescription]
     ) -> frozenset[TopicPartition]:
-        """Return those of the partitions whose first record was written within the last RESOLVED_MS.
+        """Return those of the partitions whose first record may be of the last RESOLVED_MS.
 
         `recent` was asked for them before.
         """
         if not places or self.clock is None:
             return frozenset()
         listed = self._recent(places, topics, self.clock.most_ms, RESOLVED_MS)
-        return frozenset(partition for partition, seen in listed if seen == 0)
+        return frozenset(partition for partition, seen in listed if seen == 0 or isinstance(seen, Unseen))
 
     def hold(
         self, held: Collection[TopicPartition], producers: Mapping[TopicPartition, Collection[OpenProducer]]

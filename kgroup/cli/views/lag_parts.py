@@ -89,7 +89,7 @@ class Shown:
         table, rows = self._table(measured)
         lines: list[Block] = [
             *self._head,
-            *(line for group in measured.groups for line in (headline(group), *held_open(group.offsets))),
+            *(line for group in measured.groups for line in (headline(group), *held_open(group.notable))),
         ]
         if not table.rows:
             return lines
@@ -100,7 +100,7 @@ class Shown:
         """Return the rows to show, and how many there are."""
         rated = any(group.consumed_per_s is not None for group in measured.groups)
         several = len(self._named.groups) > len(self._absent) + 1
-        held = any(unstable(row) for group in measured.groups for row in group.offsets)
+        held = any(unstable(row) for group in measured.groups for row in group.notable)
         columns = columns_of(self._by_topic, self._in_time, rated, several, held)
         if self._pick == EVERY and not self._by_topic:
             return Table(columns, every := partitions_of(measured.groups, columns)), len(every)

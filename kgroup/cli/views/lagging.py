@@ -1,17 +1,18 @@
 """Lag as text, tables and JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add, attrgetter
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import REBALANCING, ItemError
+from kgroup.admin.models import REBALANCING, ItemError, RowsToMake
 from kgroup.admin.read.broker_clock import SET_RIGHT
 from kgroup.admin.read.lag import counted, readers_unknown, total, unknown_of
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
 from kgroup.admin.refusals import hint_of
 from kgroup.admin.shell import command
+from kgroup.admin.statuses import READ
 from kgroup.cli.output.tables import ByColumn, Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import STATUS, offset_cells, stable_cells
@@ -92,7 +93,7 @@ def _doubtful(group: GroupLag) -> list[PartitionLag]:
     """Return the partitions of which it could not be seen whether anything is left to read."""
     return [
         row
-        for row in group.offsets
+        for row in group.notable
         if row.lag
         and row.status is not None
         and row.status.unseen is not None
@@ -135,7 +136,7 @@ def notes(group: GroupLag) -> Iterator[str]:
     """Yield why partitions are unknown or excluded, for a person: the first few of them."""
     if group.no_offsets is not None:
         yield f"{group.group_id}: no committed offsets: {group.no_offsets}"
-    noted = [row for row in group.offsets if row.error or row.reason]
+    noted = [row for row in group.notable if row.error or row.reason]
     if unsure := [row for row in noted if row.error_code == CLOCK_UNSURE.code]:
         yield f"{group.group_id}: lag in time has bounds only: {unsure[0].reason}"
         noted = [row for row in noted if row.error_code != CLOCK_UNSURE.code]
@@ -188,8 +189,7 @@ def no_verdict(group: GroupLag, verdict: NoVerdict) -> ItemError:
 
 def headline(group: GroupLag) -> str:
     """Return a group in one line."""
-    rows = len(group.offsets)
-    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
+    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, group.row_count)
     parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
     if group.time_lag_at_least_ms is not None:
         least = "" if group.max_time_lag_ms is not None else "at least "
@@ -246,9 +246,38 @@ def rows_of(group: GroupLag, columns: Iterable[Column], by_topic: bool) -> list[
 
 def partitions_of(groups: Sequence[GroupLag], columns: Iterable[Column]) -> ByColumn:
     """Return a row for each partition of the groups, of which there may be a million."""
-    rows = [row for group in groups for row in group.offsets]
+    columns = list(columns)
+    cells: dict[str, list[object]] = {"group_id": [], "status": [], "instance_id": []}
+    cells |= {column.key: [] for column in columns}
+    for group in groups:
+        rows = group.to_make
+        # Who owns what is in the rows; a group without members has no owners.
+        of_group = (
+            _cells_of(group.offsets, columns) if rows is None or rows.waits == READ else _cells_to_make(rows)
+        )
+        cells["group_id"] += [group.group_id] * group.row_count
+        for key in cells.keys() - {"group_id"}:
+            cells[key] += of_group.get(key) or [None] * group.row_count
+    return ByColumn(cells)
+
+
+def _cells_to_make(rows: RowsToMake) -> Mapping[str, Sequence[object]]:
+    """Return the columns of rows that need not be made for them; those that are left out are empty."""
+    late, read = rows.waits.name, READ.name
+    ends = list(map(add, rows.offsets, rows.lags))
+    return {
+        "topic": [place.topic for place in rows.places],
+        "partition": [place.partition for place in rows.places],
+        "committed_offset": rows.offsets,
+        "log_end_offset": ends,
+        "last_stable_offset": [end if lag else None for end, lag in zip(ends, rows.lags, strict=True)],
+        "lag": rows.lags,
+        "status": [late if lag else read for lag in rows.lags],
+    }
+
+
+def _cells_of(rows: Sequence[PartitionLag], columns: Iterable[Column]) -> Mapping[str, Sequence[object]]:
     cells: dict[str, list[object]] = {
-        "group_id": [group.group_id for group in groups for _ in group.offsets],
         "status": [None if row.status is None else row.status.name for row in rows],
         # A dynamic member has no instance id; this column is for its reader.
         "instance_id": [row.instance_id or row.member_id for row in rows],
@@ -258,13 +287,13 @@ def partitions_of(groups: Sequence[GroupLag], columns: Iterable[Column]) -> ByCo
             cells[column.key] = [_measured(row, duration_text(row.time_lag_ms)) for row in rows]
         elif column in _RATES:
             cells[column.key] = [_measured(row, getattr(row, column.key)) for row in rows]
-        elif column.key not in cells:
+        elif column.key not in cells and column.key != "group_id":
             cells[column.key] = list(map(attrgetter(column.key), rows))
     for number, row in enumerate(rows):
         if row.lag is None or (row.lag and row.last_stable_offset is None):
             for key, cell in {**offset_cells(row), **stable_cells(row)}.items():
                 cells[key][number] = cell
-    return ByColumn(cells)
+    return cells
 
 
 def _measured(row: PartitionLag, cell: object) -> object:
