@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from kgroup.coordinator import deletion, describe
 from kgroup.coordinator.admission import check_join, check_sync
 from kgroup.coordinator.checks import refuse_if_no_group_id
-from kgroup.coordinator.classic import rebalance, standby
+from kgroup.coordinator.classic import rebalance
 from kgroup.coordinator.classic.answers import refused_join
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.heartbeat import heartbeat
@@ -158,7 +158,9 @@ class Coordinator:
                 group.note_subscriptions()
                 for member in group.members.values():
                     renew_session(step, group, member)
-                if len(group.members) > step.config.max_size or standby.has_orphans(step, group):
+                expected = self.state.expected.get(group.group_id)
+                orphans = expected is not None and expected.has_orphans(step, group)
+                if orphans or len(group.members) > step.config.max_size:
                     rebalance.prepare(step, group)
                 continue
             arm_after_load(step, group)
@@ -168,13 +170,24 @@ class Coordinator:
         step.commit()
         return _outcome(step)
 
+    def configure(self, group_id: str, settings: dict[str, str]) -> None:
+        """Replace a group's checked dynamic settings before the log is replayed."""
+        self.state.configure(group_id, settings)
+        roster, expected = self.state.roster_of(group_id), self.state.expected.get(group_id)
+        if expected is not None:
+            expected.roster = roster
+        elif roster is not None:
+            from kgroup.coordinator.classic.roster import Expected
+
+            self.state.expected[group_id] = Expected(roster)
+
     def group_settings_changed(self, group_id: str, settings: dict[str, str], now_ms: int) -> Outcome:
         """Replace a group's checked dynamic settings; they apply from its next request on.
 
         Members whose instance ids are no longer registered are removed at once, in one batch (SM-81, OC-06).
         """
         before = self.state.roster_of(group_id) or Roster()
-        self.state.configure(group_id, settings)
+        self.configure(group_id, settings)
         now = self.state.roster_of(group_id) or Roster()
         gone = tuple(
             MemberIdentity(member_id="", group_instance_id=instance_id)
@@ -242,7 +255,9 @@ def _roster_changed(step: Step, group: Group | None, gone: tuple[MemberIdentity,
         classic_members.leave(step, group, gone)
     elif isinstance(group, ClassicGroup):
         leave(step, group, gone)
-        rebalance.roster_changed(step, group)
+        expected = step.state.expected.get(group.group_id)
+        if expected is not None:
+            expected.settings_changed(step, group)
 
 
 def _join(step: Step, request: JoinGroupRequest) -> Message | None:
@@ -343,8 +358,8 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.join_timer_fired(step, group, what)
             case TimerKind.CLASSIC_SYNC:
                 rebalance.sync_timer_fired(step, group, what)
-            case TimerKind.CLASSIC_HOLD:
-                rebalance.hold_timer_fired(step, group)
+            case TimerKind.CLASSIC_HOLD if group.held:
+                rebalance.rebalance_or_complete(step, group)
             case TimerKind.CLASSIC_SESSION:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif group is not None:

@@ -24,6 +24,7 @@ from kgroup.timers import TimerKey, Timers
 
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup
+    from kgroup.coordinator.classic.roster import Expected
     from kgroup.coordinator.consumer.group import ConsumerGroup
     from kgroup.coordinator.share.group import Initialize, ShareGroup
     from kgroup.coordinator.streams.group import StreamsGroup
@@ -51,7 +52,8 @@ class State:
     `group_configs` has the settings of groups that have some of their own.
     `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
     `converted` has the soft half of groups that a step turns classic, until their record is replayed.
-    `holds` are targets of consumer groups that wait for members, by group; soft.
+    `expected` is what classic groups with a roster do otherwise than Kafka's; `holds` are targets of consumer
+    groups that wait for members; both by group, and soft.
     `missing_topics` are internal topics of streams groups that are yet to be created, by group; soft.
     `to_initialize` is what the share coordinator is to initialize, `initializing_since_ms` when record 15 was
     last written, by share group; soft.
@@ -71,6 +73,7 @@ class State:
     computations: dict[str, Computation] = field(default_factory=dict)
     refused_epochs: dict[str, int] = field(default_factory=dict)
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
+    expected: dict[str, Expected] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     missing_topics: dict[str, tuple[TopicInfo, ...]] = field(default_factory=dict)
     to_initialize: dict[str, Initialize] = field(default_factory=dict)

@@ -77,7 +77,7 @@ class Shard:
         self._loads += 1
         fresh = Coordinator(self._config, seed, self._image)
         for group_id, settings in self._of_groups.items():
-            fresh.state.configure(group_id, settings)
+            fresh.configure(group_id, settings)
         fresh.state.counters = self._counters
         commits = CommitReader()
         for batch in self.log.batches(self.log.start_offset):

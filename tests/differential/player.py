@@ -214,7 +214,7 @@ class Player:
                 self.two_instances = True
 
     def _configure(self, group_id: str, settings: dict[str, str]) -> None:
-        self.coordinator.state.configure(group_id, settings)
+        self.coordinator.configure(group_id, settings)
 
     def _fire(self, event: Event, now: int) -> Outcome:
         key = timer_of(event["key"], self._is_streams)

@@ -142,7 +142,8 @@ class BareMachine:
         return self._topics[name].topic_id if partitions else ZERO_UUID
 
     def set_group_config(self, group_id: str, settings: Mapping[str, str]) -> None:
-        self._take(self.shard.group_config_changed(group_id, dict(settings), self.now_ms))
+        kept = {name: value for name, value in settings.items() if value}
+        self._take(self.shard.group_config_changed(group_id, kept, self.now_ms))
 
     def restart(self) -> None:
         self._take(self.shard.abandon())

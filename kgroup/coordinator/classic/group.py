@@ -86,11 +86,11 @@ class ClassicGroup:
     sent_generation: int = 0
     """The newest generation sent to members since the log was loaded, whether in the log or not."""
     held: dict[str, ClassicMember] = field(default_factory=dict)
-    """Joins of registered instance ids that wait for the others, outside the group (`classic.held`)."""
+    """Joins of registered instance ids that wait for the others, outside the group (`classic.roster`)."""
     idle: frozenset[str] = frozenset()
-    """Members to which the leader of the newest generation does not assign (`classic.standby`)."""
+    """Members to which the leader of the newest generation does not assign (`classic.roster`)."""
     heirs: dict[str, bytes] = field(default_factory=dict)
-    """Standbys that have yet to fetch the assignment of a removed member (`classic.standby`)."""
+    """Standbys that have yet to fetch the assignment of a removed member (`classic.roster`)."""
 
     @property
     def state(self) -> ClassicState:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.coordinator.classic import standby
 from kgroup.coordinator.classic.answers import joined, refused_join
 from kgroup.coordinator.classic.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import NEVER, ClassicGroup, ClassicMember
-from kgroup.coordinator.classic.held import hold
 from kgroup.coordinator.classic.rebalance import (
     add_member,
     park_join,
@@ -90,11 +88,11 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
 
 
 def _enter(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse | None:
-    """Add a new member: as a standby, after a wait for others, or by a rebalance."""
-    response = standby.admit(step, group, member)
-    if response is None and not hold(step, group, member):
-        add_member(step, group, member)
-    return response
+    expected = step.state.expected.get(group.group_id)
+    if expected is not None:
+        return expected.enter(step, group, member)
+    add_member(step, group, member)
+    return None
 
 
 def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
@@ -107,8 +105,8 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
         return _enter(step, group, _member(step, request, member_id))
     refuse_if_unknown(group, member_id, request.group_instance_id)
     member = group.members[member_id]
-    inherits = standby.rejoin(step, group, member, request)
-    if inherits is not None:
+    expected = step.state.expected.get(group.group_id)
+    if expected is not None and (inherits := expected.rejoin(step, group, member, request)) is not None:
         return inherits
     unchanged = member.protocols == request.protocols
     match group.state:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
-from kgroup.coordinator.classic.held import let_go
 from kgroup.coordinator.classic.rebalance import after_removal, remove_member
 from kgroup.coordinator.classic.timers import session_timer
 from kgroup.coordinator.state import Step
@@ -14,13 +13,14 @@ from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdent
 
 def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
     """Remove the named members, each with a result of its own; one rebalance follows for all."""
+    expected = None if group is None else step.state.expected.get(group.group_id)
     gone: list[ClassicMember] = []
     somebody_went = False
     results = []
     for leaver in members:
         code = ErrorCode.NONE
         # A held join is not in the group yet: its end changes nothing there.
-        if group is None or not let_go(step, group, leaver):
+        if group is None or expected is None or not expected.let_go(step, group, leaver):
             code = _remove(step, group, leaver, gone)
             somebody_went = somebody_went or code is ErrorCode.NONE
         results.append(

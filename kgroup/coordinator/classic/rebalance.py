@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgroup.coordinator.classic import held, standby
 from kgroup.coordinator.classic.answers import joined, refused_join
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember, Forming
 from kgroup.coordinator.classic.states import ClassicState, Phase
@@ -78,16 +77,18 @@ def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
         complete_if_all_joined(step, group)
 
 
-def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
+def complete_if_all_joined(step: Step, group: ClassicGroup, *, ends_delay: bool = False) -> None:
     """End the join phase early when no member is missing.
 
     Not in the initial delay of a group that was empty: the missing members are not known yet (KIP-134),
-    unless its settings name those it expects.
+    unless its settings name those it expects, or the caller's event ends the delay.
     """
     forming = group.forming
     if forming is None or forming.phase is not Phase.PREPARING or not group.all_joined():
         return
-    if not forming.from_empty or held.is_complete(step, group):
+    expected = step.state.expected.get(group.group_id)
+    waits = not ends_delay if expected is None else expected.is_awaited(group)
+    if not (waits and forming.from_empty):
         complete(step, group)
 
 
@@ -98,20 +99,19 @@ def prepare(step: Step, group: ClassicGroup) -> None:
         _reset_syncs(step, group)
     step.cancel(sync_timer(group))
     group.pending_sync.clear()
-    group.forming = Forming(
+    group.forming = forming = Forming(
         Phase.PREPARING, from_empty, group.generation, group.protocol_type, group.protocol, group.leader
     )
-    group.heirs.clear()
-    held.take_in(step, group)
+    expected = step.state.expected.get(group.group_id)
+    wait_ms = expected.begin(step, group, forming) if expected is not None else None
     # The leader may have been removed while the group was Stable: the oldest member follows it.
-    if group.forming.leader not in group.members:
-        group.forming.leader = next(iter(group.members), None)
+    if forming.leader not in group.members:
+        forming.leader = next(iter(group.members), None)
     group.state_since_ms = step.now_ms
     delay = step.config.initial_rebalance_delay_ms
-    if from_empty and held.is_awaited(step, group):
-        # The group waits for expected members before anything is assigned, up to the bound (SM-80, SM-82).
-        # Other joins do not prolong the wait.
-        step.arm(join_timer(group), max(held.wait_ms(step, group), delay))
+    # Joins do not prolong the wait for expected members.
+    if wait_ms is not None:
+        step.arm(join_timer(group), max(wait_ms, delay))
     elif from_empty:
         step.arm(join_timer(group), delay, InitialDelay(delay, _left_ms(group.rebalance_timeout_ms, delay)))
     # Every member waits already, as when the only member rejoins: there is none to wait for.
@@ -172,10 +172,9 @@ def complete(step: Step, group: ClassicGroup) -> None:
     group.sent_generation = forming.generation
     forming.phase = Phase.COMPLETING
     forming.protocol = group.selected_protocol()
-    group.idle = standby.idle_members(step, group)
-    if forming.leader in group.idle:
-        active = (m for m in group.members.values() if m.join is not None and m.member_id not in group.idle)
-        forming.leader = next((m.member_id for m in active), forming.leader)
+    expected = step.state.expected.get(group.group_id)
+    if expected is not None:
+        expected.choose_idle(group, forming)
     group.note_subscriptions()
     _answer_joins(step, group)
 
@@ -197,23 +196,10 @@ def after_removal(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]
 
     Nothing to do for an empty group.
     """
-    if group.is_empty or standby.take_over(step, group, gone):
+    expected = step.state.expected.get(group.group_id)
+    if group.is_empty or (expected is not None and expected.take_over(step, group, gone)):
         return
     rebalance_or_complete(step, group)
-
-
-def hold_timer_fired(step: Step, group: ClassicGroup) -> None:
-    """Rebalance with the registered ids that have joined (SM-82)."""
-    if group.held:
-        rebalance_or_complete(step, group)
-
-
-def roster_changed(step: Step, group: ClassicGroup) -> None:
-    """Stop waiting if every member that the settings name or count has joined."""
-    if held.is_over(step, group):
-        rebalance_or_complete(step, group)
-    else:
-        complete_if_all_joined(step, group)
 
 
 def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None:
@@ -231,11 +217,9 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
         # A pending joiner had no part in the generation: no member has to rejoin for it.
         if member is not None:
             after_removal(step, group, (member,))
-    elif group.all_joined() and not (
-        group.forming and group.forming.from_empty and held.is_awaited(step, group)
-    ):
+    else:
         # Unlike a member that leaves, one that expires ends the initial delay as well, as in Kafka.
-        complete(step, group)
+        complete_if_all_joined(step, group, ends_delay=True)
 
 
 def sync_timer_fired(step: Step, group: ClassicGroup, generation: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.standby import inherit, left_out
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import renew_session, sync_timer
 from kgroup.coordinator.state import Step
@@ -30,16 +29,19 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
     group.pending_sync.discard(member.member_id)
     if not group.pending_sync:
         step.cancel(sync_timer(group))
+    expected = step.state.expected.get(group.group_id)
     # Its answer was lost, or it is a static member back from a bounce: the leader has already synced.
     if group.state is ClassicState.STABLE:
-        return _synced(group, inherit(step, group, member))
+        if expected is not None:
+            expected.inherit(step, group, member)
+        return _synced(group, member.assignment)
     # It asks twice, as after a reconnect: the waiting request is rejected. Kafka drops the earlier one.
     if member.sync is not None:
         step.answer(member.sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = step.park()
     if member.member_id == group.leader:
         given = {a.member_id: a.assignment for a in request.assignments}
-        _commit(step, group, left_out(group) | given)
+        _commit(step, group, given if expected is None else expected.left_out(group) | given)
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from kgroup.coordinator.assignors.interface import Assignment as Target
-from kgroup.coordinator.classic import held
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import refuse_parked
 from kgroup.coordinator.classic.timers import hold_timer, join_timer, session_timer, sync_timer
@@ -89,7 +88,9 @@ def _send_back(step: Step, classic: ClassicGroup) -> None:
     """Ask members that wait for a rebalance of the classic group to rejoin, now the consumer group."""
     for member in classic.members.values():
         refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
-    held.send_back(step, classic, ErrorCode.REBALANCE_IN_PROGRESS)
+    expected = step.state.expected.get(classic.group_id)
+    if expected is not None:
+        expected.send_back(step, classic, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
