@@ -63,11 +63,6 @@ class Log(Protocol):
         """The offset the next record will get."""
         ...
 
-    @property
-    def size(self) -> int:
-        """The bytes of all batches that are kept, also of those before the start that share its segment."""
-        ...
-
     def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         """Append the records as one batch, durable on return; return the base offset."""
         ...

@@ -32,10 +32,6 @@ class MemoryLog:
     def end_offset(self) -> int:
         return self._end
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, self._batches))
-
     def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         placed = place_records(records, self._end, self.leader_epoch, head)
         self._add([placed])

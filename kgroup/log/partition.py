@@ -116,10 +116,6 @@ class PartitionLog:
         return self._active.end_offset
 
     @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self._segments)
-
-    @property
     def segments(self) -> Sequence[Segment]:
         """The segments by offset; the last one is active, the others are sealed."""
         return self._segments

@@ -294,7 +294,6 @@ ANATOMY: Mapping[int, Anatomy] = {
     ApiKey.ALTER_CONFIGS: Anatomy(
         By("configs.alter"), Array("resources", "responses", _CONFIGS, kind=RESOURCE), late=_TIMED_OUT
     ),
-    ApiKey.DESCRIBE_LOG_DIRS: Anatomy(Whole((DESCRIBE,))),
     ApiKey.SASL_AUTHENTICATE: Anatomy(FREE, top_level=True),
     ApiKey.CREATE_PARTITIONS: Anatomy(
         Each(Operation.ALTER), Array("topics", "results", ("name",), kind=TOPIC), late=_TIMED_OUT
@@ -317,10 +316,6 @@ ANATOMY: Mapping[int, Anatomy] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Anatomy(
         By("configs.alter"), Array("resources", "responses", _CONFIGS, kind=RESOURCE), late=_TIMED_OUT
     ),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Anatomy(
-        Whole((ALTER,)), Array("topics", "responses", ("name",), _PARTITIONS, TOPIC), late=_TIMED_OUT
-    ),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: Anatomy(Whole((DESCRIBE,))),
     ApiKey.OFFSET_DELETE: Anatomy(
         Each(Operation.READ, (DELETE_GROUP,), even_none=True), _BY_NAME, on_top=True
     ),

@@ -30,14 +30,11 @@ SINCE: dict[int, dict[int, str]] = {
     31: {2: "2.5", 3: "3.3"},  # DeleteAcls
     32: {3: "2.6", 4: "2.8"},  # DescribeConfigs
     33: {2: "2.8"},  # AlterConfigs
-    35: {2: "2.6", 3: "3.2", 4: "3.3", 5: "4.3"},  # DescribeLogDirs
     36: {2: "2.5"},  # SaslAuthenticate
     37: {2: "2.5", 3: "2.7"},  # CreatePartitions
     42: {2: "2.4", 3: "4.4"},  # DeleteGroups
     43: {1: "2.4", 2: "2.4"},  # ElectLeaders
     44: {1: "2.4"},  # IncrementalAlterConfigs
-    45: {0: "2.4", 1: "4.1"},  # AlterPartitionReassignments
-    46: {0: "2.4"},  # ListPartitionReassignments
     47: {0: "2.4"},  # OffsetDelete
     48: {0: "2.6", 1: "2.8"},  # DescribeClientQuotas
     50: {0: "2.7"},  # DescribeUserScramCredentials

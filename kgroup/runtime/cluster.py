@@ -1,7 +1,6 @@
 """A whole cluster in one process: topics and their logs, the shards of `__consumer_offsets`, placement."""
 
 import logging
-import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -256,19 +255,6 @@ class Cluster:
         for each in some:
             del self._doomed[each]
         discard(self.folder, some)
-
-    def size_of(self, topic: str, partition: int) -> int:
-        """Return the bytes of a partition's segments, 0 if nothing was ever written. Raise OSError."""
-        opened = self._logs.get((topic, partition))
-        if opened is not None:
-            return opened.size
-        if self.folder is None:
-            return 0
-        try:
-            with os.scandir(self.folder / f"{topic}-{partition}") as files:
-                return sum(file.stat().st_size for file in files if file.name.endswith(".log"))
-        except FileNotFoundError:
-            return 0
 
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
         """Create a new topic; return replies to answers that waited for it."""

@@ -54,13 +54,6 @@ class Placement:
         """The epoch of the present leader."""
         return self.epochs[-1][0]
 
-    def moved(self, replicas: Iterable[int], end_offset: int) -> Placement:
-        """Return it on other brokers, led by the old leader if among them; a new epoch unless all stay."""
-        chosen = tuple(replicas)
-        leader = self.leader if self.leader in chosen else chosen[0]
-        after = replace(self, replicas=chosen, leader=leader)
-        return after if set(self.replicas) <= set(chosen) else after._begun(end_offset)
-
     def elected(self, end_offset: int) -> Placement:
         """Return it led by the preferred replica, in a new epoch."""
         return replace(self, leader=self.replicas[0])._begun(end_offset)

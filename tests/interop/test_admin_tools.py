@@ -56,19 +56,7 @@ def test_records_are_deleted_and_a_commit_below_the_start_is_seen(case: Case, tm
     assert "OffsetOutOfRangeException" in refused.stdout + refused.stderr
 
 
-def test_folders_are_told(case: Case, node: int) -> None:
-    topic = case.topic(2)
-    case.produce(topic, ["a"], partition=1)
-    told = case.server.tool("kafka-log-dirs", "--describe", "--topic-list", topic).stdout
-    found = json.loads(told[told.index("{") :])
-    (broker,) = found["brokers"]
-    (folder,) = broker["logDirs"]
-    assert (broker["broker"], folder["error"], folder["logDir"]) == (node, None, str(case.server.data_dir))
-    sizes = {each["partition"]: each["size"] for each in folder["partitions"]}
-    assert sizes[f"{topic}-0"] == 0 < sizes[f"{topic}-1"]
-
-
-def test_partitions_are_placed_and_reassigned(case: Case, node: int, tmp_path: Path) -> None:
+def test_partitions_are_placed_and_their_leaders_elected(case: Case, node: int) -> None:
     topic = f"{case.group}-placed"
     placed = ("--create", "--topic", topic, "--replica-assignment", f"{node},{node}")
     case.server.tool("kafka-topics", *placed)
@@ -82,16 +70,6 @@ def test_partitions_are_placed_and_reassigned(case: Case, node: int, tmp_path: P
         "kafka-topics", "--create", "--topic", f"{topic}2", "--replica-assignment", "77", check=False
     )
     assert "InvalidReplicaAssignmentException" in wrong.stdout + wrong.stderr
-    plan = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [node]}]}
-    moves = ("--reassignment-json-file", written(tmp_path, plan))
-    throttle = ("--throttle", "1000000")
-    done = case.server.tool("kafka-reassign-partitions", *moves, *throttle, "--execute").stdout
-    assert "Successfully started partition reassignment" in done
-    done = case.server.tool("kafka-reassign-partitions", *moves, "--verify").stdout
-    assert f"Reassignment of partition {topic}-0 is completed." in done
-    assert "Clearing broker-level throttles" in done
-    listed = case.server.tool("kafka-reassign-partitions", "--list").stdout
-    assert "No partition reassignments found." in listed
     needless = ("--election-type", "preferred", "--topic", topic, "--partition", "0")
     elected = case.server.tool("kafka-leader-election", *needless).stdout
     assert "Valid replica already elected for partitions" in elected

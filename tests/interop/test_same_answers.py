@@ -14,14 +14,11 @@ from typing import Any
 import pytest
 
 from kgroup.domain import ZERO_UUID
-from kgroup.protocol.messages import alter_partition_reassignments as moves
 from kgroup.protocol.messages import create_partitions as growth
 from kgroup.protocol.messages import create_topics as creation
-from kgroup.protocol.messages import describe_log_dirs as folders
 from kgroup.protocol.messages import elect_leaders as elections
 from kgroup.protocol.messages import update_features as features
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from kgroup.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.runtime.topic_settings import SETTINGS
 from tests.house.test_kafka_differences import answers
@@ -296,24 +293,6 @@ def partitions_are_placed(peer: Peer) -> Seen:
         topic = growth.CreatePartitionsTopic(name=peer.topic, count=count, assignments=assignments)
         (grown,) = peer(growth.CreatePartitionsRequest(topics=(topic,), timeout_ms=5000)).results
         seen.append((count, grown.error_code, text(peer, grown) if placed else None))
-    for keep in (False, True):
-        wanted = [(0, None), (0, (me,)), (1, ()), (1, (me, me)), (9, (me,)), (1, (NOT_THERE,))]
-        for name in (peer.topic, "nobody"):
-            partitions = tuple(
-                moves.ReassignablePartition(partition_index=p, replicas=ids) for p, ids in wanted
-            )
-            request = moves.AlterPartitionReassignmentsRequest(
-                topics=(moves.ReassignableTopic(name=name, partitions=partitions),),
-                allow_replication_factor_change=not keep,
-            )
-            answer = peer(request)
-            seen.append((answer.error_code, answer.allow_replication_factor_change))
-            seen += [
-                (p.partition_index, p.error_code, text(peer, p))
-                for t in answer.responses
-                for p in t.partitions
-            ]
-    seen.append(peer(ListPartitionReassignmentsRequest()).topics)
     for kind in (0, 1, 7):
         for topics in ((elections.TopicPartitions(topic=peer.topic, partitions=(0, 9)),), None):
             answer = peer(elections.ElectLeadersRequest(election_type=kind, topic_partitions=topics))
@@ -328,25 +307,6 @@ def partitions_are_placed(peer: Peer) -> Seen:
         (p.partition_index, p.leader_id == me, p.leader_epoch, len(p.replica_nodes), len(p.isr_nodes))
         for p in sorted(found.partitions, key=lambda p: p.partition_index)
     ]
-    return seen
-
-
-def folders_are_described(peer: Peer) -> Seen:
-    seen: Seen = [peer.create(partitions=2).error_code, peer.produce(5)]
-    for wanted in [{peer.topic: (0, 1, 9)}, {"nobody": (0,)}, {}]:
-        topics = tuple(folders.DescribableLogDirTopic(topic=t, partitions=ids) for t, ids in wanted.items())
-        for version in (1, 3, 5):
-            answer = peer(folders.DescribeLogDirsRequest(topics=topics), version)
-            (result,) = answer.results
-            sizes = sorted(
-                (p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
-                for t in result.topics
-                for p in t.partitions
-            )
-            volume = result.total_bytes > 0, result.usable_bytes > 0, result.is_cordoned
-            seen.append((answer.error_code, result.error_code, sizes, volume))
-    (everything,) = peer(folders.DescribeLogDirsRequest(topics=None)).results
-    seen.append({t.name == peer.topic: len(t.partitions) for t in everything.topics if t.name == peer.topic})
     return seen
 
 
@@ -385,7 +345,6 @@ def features_are_updated(peer: Peer) -> Seen:
         settings_of_topics_change,
         settings_of_brokers_change,
         partitions_are_placed,
-        folders_are_described,
         features_are_updated,
     ],
     ids=lambda story: story.__name__,

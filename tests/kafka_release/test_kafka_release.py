@@ -21,6 +21,8 @@ ELSEWHERE = (
     "Share",
     "DelegationToken",
     "AlterReplicaLogDirs",
+    "DescribeLogDirs",
+    "PartitionReassignments",
     "AlterClientQuotas",
     "DescribeQuorum",
 )

@@ -6,7 +6,6 @@ import time
 
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages import alter_partition_reassignments as reassign
 from kgroup.protocol.messages import create_acls, delete_acls
 from kgroup.protocol.messages import create_partitions as grow
 from kgroup.protocol.messages import create_topics as create
@@ -18,7 +17,6 @@ from kgroup.protocol.messages import incremental_alter_configs as alter
 from kgroup.protocol.messages import update_features as features
 from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
-from kgroup.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kgroup.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -27,7 +25,6 @@ from kgroup.protocol.messages.describe_topic_partitions import (
 from kgroup.protocol.messages.describe_topic_partitions import TopicRequest as PagedTopic
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kgroup.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -220,20 +217,6 @@ def describe_cluster(world: World, names: Names) -> Message:
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
-def describe_log_dirs(world: World, names: Names) -> Message:
-    return DescribeLogDirsRequest(topics=())
-
-
-def alter_reassignments(world: World, names: Names) -> Message:
-    partitions = (reassign.ReassignablePartition(partition_index=0, replicas=None),)
-    topics = (reassign.ReassignableTopic(name=names.a, partitions=partitions),)
-    return reassign.AlterPartitionReassignmentsRequest(topics=topics)
-
-
-def list_reassignments(world: World, names: Names) -> Message:
-    return ListPartitionReassignmentsRequest()
-
-
 def elect_leaders(world: World, names: Names) -> Message:
     wanted = (elect.TopicPartitions(topic=names.a, partitions=(0,)),)
     return elect.ElectLeadersRequest(topic_partitions=wanted)
@@ -349,9 +332,6 @@ CASES = (
     Case("alter-nonsense", alter_nonsense, ALTERED),
     Case("describe-producers", describe_producers, on(O.READ, TOPIC, "a")),
     Case("describe-cluster", describe_cluster, on_cluster(O.DESCRIBE)),
-    Case("describe-log-dirs", describe_log_dirs, on_cluster(O.DESCRIBE)),
-    Case("alter-reassignments", alter_reassignments, on_cluster(O.ALTER)),
-    Case("list-reassignments", list_reassignments, on_cluster(O.DESCRIBE)),
     Case("elect-leaders", elect_leaders, on_cluster(O.ALTER)),
     Case("update-features", update_features, on_cluster(O.ALTER)),
     Case("describe-acls", describe_acls, on_cluster(O.DESCRIBE)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +13,11 @@ from kgroup.errors import ErrorCode
 from kgroup.log.files import segment_file
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages import alter_partition_reassignments as alter
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from kgroup.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -59,8 +55,6 @@ MARKER = WritableTxnMarker(
 )
 MARK = WriteTxnMarkersRequest(markers=(MARKER,))
 PRODUCERS = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=BOTH),))
-MOVED = tuple(alter.ReassignablePartition(partition_index=p, replicas=(0,)) for p in BOTH)
-MOVE = alter.AlterPartitionReassignmentsRequest(topics=(alter.ReassignableTopic(name="t", partitions=MOVED),))
 
 
 @pytest.fixture
@@ -91,7 +85,6 @@ def damaged(tmp_path: Path) -> EmbeddedTransport:
             id="markers",
         ),
         pytest.param(PRODUCERS, "DescribeProducers", lambda a: a.topics[0].partitions, id="producers"),
-        pytest.param(MOVE, "AlterPartitionReassignments", lambda a: a.responses[0].partitions, id="moves"),
     ],
 )
 def test_damage_refuses_its_partition_alone_and_is_told(
@@ -134,19 +127,4 @@ def test_markers_that_cannot_be_written_are_told_now_and_again(
     assert len(lines) == 1
     damaged.run_until(clock.now_ms() + 20)
     assert "19 more since the last line" in caplog.messages[-1]
-    damaged.close()
-
-
-def test_a_folder_that_cannot_be_looked_at_is_told(
-    damaged: EmbeddedTransport, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(folder: Path) -> None:
-        raise OSError(errno.EIO, "Input/output error", str(folder))
-
-    monkeypatch.setattr(shutil, "disk_usage", fails)
-    answer = damaged.request(0, DescribeLogDirsRequest(topics=None))
-    assert isinstance(answer, DescribeLogDirsResponse)
-    assert answer.results[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    (line,) = caplog.messages
-    assert line == f"DescribeLogDirs: {damaged.cluster.folder}: Input/output error"
     damaged.close()

@@ -12,12 +12,6 @@ from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol.batches import LogRecord, batches_in, encode_batch
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from kgroup.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -40,7 +34,6 @@ from kgroup.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from kgroup.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -79,17 +72,14 @@ def places(transport: EmbeddedTransport, topic: str = "t") -> dict[int, tuple[in
     return {p.partition_index: (p.leader_id, p.leader_epoch, p.replica_nodes) for p in found.partitions}
 
 
-def reassign(
-    transport: EmbeddedTransport, placed: dict[int, Replicas | None], topic: str = "t", *, keep: bool = False
-) -> list[int]:
-    partitions = tuple(ReassignablePartition(partition_index=p, replicas=ids) for p, ids in placed.items())
-    request = AlterPartitionReassignmentsRequest(
-        topics=(ReassignableTopic(name=topic, partitions=partitions),),
-        allow_replication_factor_change=not keep,
-    )
-    answer = transport.request(None, request)
-    assert isinstance(answer, AlterPartitionReassignmentsResponse)
-    return [p.error_code for p in answer.responses[0].partitions]
+def lead(transport: EmbeddedTransport, node: int, topic: str = "t", partition: int = 0) -> None:
+    """Make a broker lead a partition, as the control port does."""
+    cluster = transport.cluster
+    log = cluster.log(topic, partition)
+    assert log is not None
+    placed = cluster.placement_of(cluster.catalog.topics[topic], partition)
+    cluster.place(topic, {partition: placed.led_by(node, log.end_offset)})
+    transport.dispatcher.watchers.notify((topic, partition))
 
 
 def elect(transport: EmbeddedTransport, partitions: Replicas | None, kind: int = 0) -> dict[int, int]:
@@ -162,9 +152,8 @@ def test_new_partitions_are_placed_by_hand(transport: EmbeddedTransport) -> None
 def test_a_partition_moves_at_once_and_its_records_with_it(transport: EmbeddedTransport) -> None:
     create_topic(transport, "t", 2)
     assert produce(transport, 0) == 0
-    assert reassign(transport, {0: (2,)}) == [0]
+    lead(transport, 2)
     assert places(transport) == {0: (2, 1, (2,)), 1: (1, 0, (1,))}
-    assert transport.request(None, ListPartitionReassignmentsRequest()).topics == ()  # type: ignore[attr-defined]
     assert produce(transport, 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert produce(transport, 2) == 0
     answer = transport.request(2, fetch_request(0, 1), max_version=12)
@@ -172,34 +161,13 @@ def test_a_partition_moves_at_once_and_its_records_with_it(transport: EmbeddedTr
     assert [batch.partition_leader_epoch for batch in batches_in(records)] == [0, 1]
 
 
-def test_replicas_may_change_in_number_and_order(transport: EmbeddedTransport) -> None:
-    create_topic(transport, "t", 2)
-    assert reassign(transport, {0: (0, 2)}) == [0]
-    assert reassign(transport, {0: (2, 0)}) == [0]
-    assert places(transport)[0] == (0, 0, (2, 0))  # the leader stays while it may
-    assert reassign(transport, {0: (1, 2)}) == [0]
-    assert places(transport) == {0: (1, 1, (1, 2)), 1: (1, 0, (1,))}
-
-
-def test_moves_that_cannot_be(transport: EmbeddedTransport) -> None:
-    create_topic(transport, "t", 1)
-    assert reassign(transport, {0: None, 1: (0,)}) == [
-        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
-    assert reassign(transport, {0: (0,)}, "nobody") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    for wrong in [(), (3,), (-1,), (1, 1)]:
-        assert reassign(transport, {0: wrong}) == [ErrorCode.INVALID_REPLICA_ASSIGNMENT]
-    assert reassign(transport, {0: (0, 1)}, keep=True) == [ErrorCode.INVALID_REPLICATION_FACTOR]
-    assert places(transport) == {0: (0, 0, (0,))}
-
-
 def test_the_preferred_replica_is_elected(transport: EmbeddedTransport) -> None:
     assert create(transport, {0: (0, 1), 1: (1, 0)}) == 0
-    reassign(transport, {0: (1, 0)})
+    lead(transport, 1)
+    assert places(transport)[0] == (1, 1, (0, 1))
     assert elect(transport, (0, 1, 2)) == {0: 0, 1: NO_CHANGE, 2: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert places(transport) == {0: (1, 1, (1, 0)), 1: (1, 0, (1, 0))}
-    reassign(transport, {0: (0, 1)})
+    assert places(transport) == {0: (0, 2, (0, 1)), 1: (1, 0, (1, 0))}
+    lead(transport, 1)
     assert elect(transport, (0,), kind=1) == {0: NO_CHANGE}
     assert elect(transport, None) == {0: 0}
     assert elect(transport, None) == {}
@@ -225,10 +193,10 @@ def test_old_leaders_are_fenced_and_epochs_told(transport: EmbeddedTransport) ->
 
     create_topic(transport, "t", 1)
     produce(transport, 0)
-    reassign(transport, {0: (2,)})
+    lead(transport, 2)
     produce(transport, 2)
     produce(transport, 2)
-    reassign(transport, {0: (1,)})
+    lead(transport, 1)
     produce(transport, 1)
     assert [end_of(epoch) for epoch in (0, 1, 2, 3)] == [(0, 1), (1, 3), (2, 4), (-1, -1)]
     assert (epoch_of(-2), epoch_of(-1)) == (0, 2)
@@ -246,7 +214,7 @@ def test_old_leaders_are_fenced_and_epochs_told(transport: EmbeddedTransport) ->
 def test_a_fetch_at_the_wrong_broker_names_the_right_one(transport: EmbeddedTransport) -> None:
     """KIP-951: without a round of metadata."""
     create_topic(transport, "t", 1)
-    reassign(transport, {0: (1,)})
+    lead(transport, 1)
     topic_id = transport.cluster.catalog.topics["t"].topic_id
     ask = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     wanted = FetchTopic(topic_id=topic_id, partitions=(ask,))
@@ -266,7 +234,7 @@ def test_a_produce_at_the_wrong_broker_names_the_right_one(
 ) -> None:
     """KIP-951: a producer need not wait for its next round of metadata, which may be seconds away."""
     create_topic(transport, "t", 1)
-    reassign(transport, {0: (1,)})
+    lead(transport, 1)
     answer = produced(transport, 0, version)
     (told,) = answer.responses[0].partition_responses
     assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -282,7 +250,7 @@ def test_who_waits_at_the_old_leader_is_told(transport: EmbeddedTransport) -> No
     arrived: list[Message | None] = []
     call = Call(fetch_request(0, 0, wait_ms=5000), 12, "c", "/h", 0, arrived.append)
     assert transport.dispatcher.handle(call) is None
-    reassign(transport, {0: (1,)})
+    lead(transport, 1)
     (answer,) = arrived
     assert isinstance(answer, FetchResponse)
     assert answer.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -291,7 +259,7 @@ def test_who_waits_at_the_old_leader_is_told(transport: EmbeddedTransport) -> No
 def test_a_coordinator_moves_with_its_partition(transport: EmbeddedTransport) -> None:
     partition = transport.dispatcher.partition_of("g")
     to = (transport.cluster.leader_of(OFFSETS_TOPIC, partition) + 1) % 3
-    assert reassign(transport, {partition: (to,)}, OFFSETS_TOPIC) == [0]
+    lead(transport, to, OFFSETS_TOPIC, partition)
     answer = transport.request(None, FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
     assert answer.coordinators[0].node_id == to  # type: ignore[attr-defined]
 
@@ -300,7 +268,7 @@ def test_places_survive_a_restart_and_fewer_brokers(tmp_path: Path) -> None:
     transport = EmbeddedTransport(Cluster(tmp_path, brokers=3, offsets_partitions=1))
     assert create(transport, {0: (2, 1), 1: (2, 0)}) == 0
     produce(transport, 2)
-    reassign(transport, {0: (0, 1)})
+    lead(transport, 0)
     before = places(transport)
     transport.close()
     transport = EmbeddedTransport(Cluster(tmp_path, brokers=3, offsets_partitions=1))
@@ -312,7 +280,7 @@ def test_places_survive_a_restart_and_fewer_brokers(tmp_path: Path) -> None:
 
 
 def test_epochs_without_records_leave_no_trace() -> None:
-    placement = Placement((0,), 0).moved((1,), 0).moved((2,), 5).moved((0,), 5)
+    placement = Placement((0,), 0).led_by(1, 0).led_by(2, 5).led_by(0, 5)
     assert placement.epochs == ((1, 0), (3, 5))
     assert placement.end_of(0, 9) == (0, 0)
     assert placement.end_of(1, 9) == placement.end_of(2, 9) == (1, 5)

@@ -13,7 +13,6 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import (
     add_partitions_to_txn,
     delete_records,
-    describe_log_dirs,
     describe_producers,
     describe_share_group_offsets,
     elect_leaders,
@@ -70,7 +69,6 @@ def reads() -> list[Message]:
         elect_leaders.ElectLeadersRequest(
             topic_partitions=(elect_leaders.TopicPartitions(topic="t", partitions=tuple(ALL)),)
         ),
-        describe_log_dirs.DescribeLogDirsRequest(topics=None),
         offset_for_leader_epoch.OffsetForLeaderEpochRequest(
             topics=(
                 offset_for_leader_epoch.OffsetForLeaderTopic(

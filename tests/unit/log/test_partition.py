@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
 
 def test_a_log_without_records_has_no_file(folder: Path) -> None:
     log = PartitionLog(folder)
-    assert (log.start_offset, log.end_offset, log.size) == (0, 0, 0)
+    assert (log.start_offset, log.end_offset) == (0, 0)
     assert (log.read(0, 100), list(log.batches()), log.offset_for_timestamp(0)) == (b"", [], None)
     assert not log.transactions().open
     with pytest.raises(OffsetOutOfRange):

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.broker.handlers import ALL
 from kgroup.broker.rights import rule_of
 from kgroup.protocol import registry
 from kgroup.protocol.anatomy import Array, By, Shown
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.registry import ApiKey
 from kgroup.protocol.requests import ANATOMY, TOPICS_OF_GROUP, TOPICS_OF_SHARE_GROUP
 from kgroup.protocol.shapes import slots_of
+from kgroup.runtime.cluster import Cluster
+
+NOT_SERVED = {35, 45, 46}  # DescribeLogDirs, AlterPartitionReassignments, ListPartitionReassignments
 
 
 def missing(array: Array, request: Any, response: Any) -> Iterator[str]:
@@ -73,3 +78,14 @@ def test_the_function_that_decides_a_right_says_what_it_requires(key: ApiKey) ->
     rule = rule_of(key)
     if isinstance(ANATOMY[key].rights, By):
         assert rule is not None and rule.__doc__
+
+
+def test_what_is_not_served_is_not_announced() -> None:
+    """Requests about replicas are answered as any that kgroup does not know (decision 76)."""
+    transport = EmbeddedTransport(Cluster(None))
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    answer = transport.request(None, request)
+    assert isinstance(answer, ApiVersionsResponse)
+    announced = {api.api_key for api in answer.api_keys}
+    assert ApiKey.DESCRIBE_CLIENT_QUOTAS in announced
+    assert announced.isdisjoint(NOT_SERVED) and not any(map(registry.known, NOT_SERVED))

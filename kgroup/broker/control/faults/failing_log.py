@@ -34,10 +34,6 @@ class FailingLog:
     def end_offset(self) -> int:
         return self._log.end_offset
 
-    @property
-    def size(self) -> int:
-        return self._log.size
-
     def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         self._check()
         return self._log.append(records, **head)

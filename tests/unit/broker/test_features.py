@@ -1,4 +1,4 @@
-"""The cluster's features with their levels, and what the data folder holds."""
+"""The cluster's features with their levels."""
 
 from __future__ import annotations
 
@@ -8,22 +8,14 @@ import pytest
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
-from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kgroup.protocol.messages.describe_log_dirs import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
-from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kgroup.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
 from kgroup.runtime.cluster import Cluster
-from tests.unit.broker.brokers import create_topic
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 WHOLE = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}
@@ -98,40 +90,3 @@ def test_without_its_feature_the_consumer_protocol_is_not_served(transport: Embe
     update(transport, ("group.version", 0, SAFE))
     refused = transport.request(node, request)
     assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
-
-
-def described(
-    transport: EmbeddedTransport, topics: dict[str, tuple[int, ...]] | None, node: int = 0
-) -> tuple[str, dict[tuple[str, int], int], int, int]:
-    """The folder, the size of each partition, and the size of the volume and what is free."""
-    wanted = None
-    if topics is not None:
-        wanted = tuple(DescribableLogDirTopic(topic=name, partitions=ids) for name, ids in topics.items())
-    answer = transport.request(node, DescribeLogDirsRequest(topics=wanted))
-    assert isinstance(answer, DescribeLogDirsResponse)
-    (found,) = answer.results
-    assert (answer.error_code, found.error_code) == (0, 0)
-    sizes = {(t.name, p.partition_index): p.partition_size for t in found.topics for p in t.partitions}
-    return found.log_dir, sizes, found.total_bytes, found.usable_bytes
-
-
-@pytest.mark.parametrize("kept", ["memory", "disk"])
-def test_the_folder_tells_what_each_partition_takes(tmp_path: Path, kept: str) -> None:
-    data = tmp_path if kept == "disk" else None
-    transport = EmbeddedTransport(Cluster(data, brokers=2, offsets_partitions=1))
-    create_topic(transport, "t", 3)
-    records = encode_batch([LogRecord(None, b"x" * 100)])
-    wanted = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=records),))
-    transport.request(0, ProduceRequest(acks=-1, timeout_ms=1, topic_data=(wanted,)), max_version=12)
-    log_dir, sizes, total, usable = described(transport, None)
-    assert log_dir == (str(tmp_path) if data else "memory")
-    assert (total > usable > 0) if data else (total, usable) == (-1, -1)
-    assert sizes == {("__consumer_offsets", 0): 0, ("t", 0): len(records), ("t", 2): 0}
-    assert described(transport, None, node=1)[1] == {("t", 1): 0}
-    assert described(transport, {"t": (0, 0, 1, 9), "nobody": (0,)})[1] == {("t", 0): len(records)}
-    assert described(transport, {})[1] == {}
-    transport.close()
-    if data:
-        transport = EmbeddedTransport(Cluster(data, brokers=2))
-        assert described(transport, {"t": (0,)})[1] == {("t", 0): len(records)}
-        transport.close()
