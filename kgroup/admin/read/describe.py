@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView, R
@@ -257,7 +258,7 @@ def _with_offsets(
     by_name = {group.group_id: group for group in groups}
     matched = {name for name, group in by_name.items() if unassigned_patterns(group)}
     by_pattern = any(member.subscribed_regex for group in groups for member in group.known_members)
-    visible = cluster.topics(None).keys() if by_pattern else ()
+    visible = topics.visible if by_pattern else ()
     read = {name: topics_read(group, visible) for name, group in by_name.items()}
     new = {name: topics_matched(group, visible) - read[name] for name, group in by_name.items()}
     needed = set().union(*read.values(), *new.values()) | {
@@ -284,8 +285,8 @@ def _with_offsets(
     starts = log_starts(cluster, bare, ends, topics.known)
     maybe = {place for name in new for place in unread[name] if place.topic in new[name]}
     sight = topics.look_behind(groups, stored.values(), ends, starts, maybe)
-    for name, topics_ in new.items():
-        unread[name] -= {place for place in unread[name] - topics.begun if place.topic in topics_}
+    for name, matching in new.items():
+        unread[name] -= {place for place in unread[name] - topics.begun if place.topic in matching}
     seen = _Seen(
         topics.known,
         topics.all_seen,
@@ -312,6 +313,11 @@ class Topics:
         self._cluster = cluster
         self._logs: Logs | None = None
         self._began_ms = cluster.now_ms() if now_ms is None else now_ms
+
+    @cached_property
+    def visible(self) -> Collection[str]:
+        """The names of all topics that may be seen: a large answer."""
+        return self._cluster.topics(None).keys()
 
     def learn(self, names: Iterable[str]) -> None:
         """Request the topics that were not requested before, all in one request."""
