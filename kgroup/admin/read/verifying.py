@@ -16,7 +16,7 @@ from kgroup.errors import KgroupError
 from kgroup.history.deliveries import DeliveryReader
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.view import SHARE, STREAMS
-from kgroup.history.replay import Reader
+from kgroup.history.replay import Coverage, Reader
 from kgroup.history.sources.live import LiveLog
 from kgroup.history.verify import About, Difference, differences, hiding_error, uncompared
 
@@ -54,20 +54,23 @@ class Verdict(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """The verdicts by group, and why there may be groups without one."""
+    """The verdicts by group, why there may be groups without one, and what was read of the logs."""
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     unseen: tuple[ItemError, ...] = ()
+    coverage: list[Coverage] = field(default_factory=list)
+    failures: list[tuple[str, KgroupError]] = field(default_factory=list)
+    """The logs that were not read to their end, and why."""
 
     def named(self, word: str) -> list[str]:
         """Return the groups with this verdict."""
         return [name for name, verdict in self.verdicts.items() if verdict.word == word]
 
 
-def compare(source: Source, selection: Chosen) -> tuple[Comparison, list[Reader | DeliveryReader]]:
+def compare(source: Source, selection: Chosen) -> Comparison:
     """Compare each group of the log or the cluster; one that changes meanwhile is compared again.
 
-    Return the verdicts, and the readers of the logs.
+    If no log can be read, raise the failure of the first.
     """
     readers = [
         Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
@@ -105,7 +108,13 @@ def compare(source: Source, selection: Chosen) -> tuple[Comparison, list[Reader 
             break
         time.sleep(_POLL_S)
     _excuse_restless(comparison, readers, deliveries)
-    return comparison, [*readers, *deliveries]
+    source.check()
+    comparison.coverage = [
+        *(reader.coverage for reader in readers),
+        *(shared.coverage for shared in deliveries),
+    ]
+    comparison.failures = source.failures
+    return comparison
 
 
 def _excuse_restless(

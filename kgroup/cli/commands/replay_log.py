@@ -1,11 +1,11 @@
 """`kgroup replay-log`: the history of groups, from the live topic or from segment files."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.declaring import STOP_AFTER, argument, option
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import stop_after_s
+from kgroup.cli.env.session import LEAST_S, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.history_spark import SPARK, chosen_engine, show_on_spark
 from kgroup.cli.frame.options import make
@@ -14,8 +14,11 @@ from kgroup.cli.inputs.history_selection import Selection, note_span, without_pa
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.times import offset_or_time
 from kgroup.cli.views.history_verdict import show_verdict
-from kgroup.cli.views.scenarios import wanted_scenario
+from kgroup.cli.views.scenarios import WantedScenario, wanted_scenario
 from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.source import Source
 
 
 @make(
@@ -107,15 +110,34 @@ def command(
     ends_s = stop_after_s(stop_after) if follow else None
     with opened(env, files, selection, storage_option, ends_s) as source:
         if raw:
-            return views.show_raw(env, source, selection)
+            from kgroup.admin.read.stored import stored
+
+            return views.show_raw(env, stored(source, selection), selection)
         if follow:
-            return views.follow(env, source, selection)
+            from kgroup.admin.read.following import follow as news
+
+            return views.show_news(env, news(source, selection, env.limit.left() - LEAST_S), selection)
         if verify:
-            return show_verdict(env, source, selection)
+            from kgroup.admin.read.verifying import compare
+
+            return show_verdict(env, compare(source, selection), selection, source.cluster)
         if at is not None:
             from kgroup.history.replay import At
 
-            return views.show_state(env, source, selection, At(*offset_or_time(at)))
+            moment = At(*offset_or_time(at))
+            return views.show_state(env, source.replay(selection, moment), selection, moment, source.cluster)
         if chosen_engine(env, engine, source, plain=not (html or requested) and collapse_commits) == SPARK:
             return show_on_spark(env, files, selection, master, storage_option)
-        return views.show_timeline(env, source, selection, html, requested)
+        return _show_timeline(env, source, selection, html, requested)
+
+
+def _show_timeline(
+    env: Env, source: "Source", selection: Selection, html: Path | None, wanted: WantedScenario | None
+) -> ExitCode:
+    """Show events in order, with what is complete; and, if requested, as a page and as a scenario."""
+    from kgroup.cli.views.history import show_story
+
+    story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
+    if wanted is not None:
+        wanted.write(env, story, selection)
+    return show_story(env, story, selection, html, source.cluster)

@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.replayed import unread_deliveries
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
-from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, count_of, grouped
+from kgroup.domain import OFFSETS_TOPIC, count_of, grouped
 from kgroup.durations import iso
 from kgroup.errors import KgroupError, StorageDenied, StorageError, StorageMissing, StorageUnreachable
 from kgroup.history.fold.events import Event, Kind
@@ -133,9 +134,9 @@ def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextMana
     return lambda: bar(env, "", size or None, _SHOW_PROGRESS_FROM, of_bytes=True)
 
 
-def failures_of(source: "Source") -> list[ItemError]:
+def failures_of(failures: Iterable[tuple[str, KgroupError]]) -> list[ItemError]:
     """Return an error for each log that was not read to its end."""
-    return [not_read(name, failure) for name, failure in source.failures]
+    return [not_read(name, failure) for name, failure in failures]
 
 
 def coverage_text(covered: "Coverage") -> str:
@@ -246,16 +247,6 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
     elif code is ExitCode.OK and (missing or errors):
         code = ExitCode.PARTIAL
     return [*errors, *missing], code
-
-
-def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
-    """Return the error for a share group whose deliveries are in a topic that was not read."""
-    text = (
-        f"{group_id}: start offsets and deliveries are in {SHARE_STATE_TOPIC}, of which there is no segment"
-    )
-    return ItemError(
-        item or group_id, "NOT_SEEN", text, "name the folders of both topics; capture keeps both"
-    )
 
 
 def untimed(count: int, what: str) -> list[ItemError]:

@@ -2,16 +2,15 @@
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.replayed import description, unread_deliveries
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import LEAST_S
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import (
     LIMITS,
@@ -24,7 +23,6 @@ from kgroup.cli.inputs.history import (
     shortcomings,
     time_notes,
     unknown_then,
-    unread_deliveries,
     unseen,
     untimed,
 )
@@ -36,11 +34,8 @@ from kgroup.cli.output.tables import Block, Table
 from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.events import EVENT_COLUMNS, coverage_json, event_json
-from kgroup.cli.views.history_state import description
-from kgroup.cli.views.scenarios import WantedScenario
 from kgroup.domain import (
     EPOCH_TYPES,
-    OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     Document,
     TopicPartition,
@@ -50,28 +45,11 @@ from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text
 from kgroup.history.fold.folding import Holdings
-from kgroup.history.log_items import BadRange
-from kgroup.history.raw import raw_rows
-from kgroup.protocol.share_records import TYPES as SHARE_TYPES
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.source import Source
-    from kgroup.history.deliveries import DeliveryReader
+    from kgroup.admin.read.following import News
+    from kgroup.admin.read.stored import Stored
     from kgroup.history.replay import At, Story
-    from kgroup.history.sources.logs import OffsetsLog
-
-
-_POLL_S = 0.5
-
-
-def show_timeline(
-    env: Env, source: "Source", selection: Selection, html: Path | None, wanted: WantedScenario | None = None
-) -> ExitCode:
-    """Show events in order, with what is complete; and, if requested, as a page and as a scenario."""
-    story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
-    if wanted is not None:
-        wanted.write(env, story, selection)
-    return show_story(env, story, selection, html, source.cluster)
 
 
 def show_story(
@@ -157,10 +135,10 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
             yield f"{indent}└ {places} had no owner for {span}"
 
 
-def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> ExitCode:
-    """Print the groups as they were, in the words of `describe`; return the exit code."""
-
-    story = source.replay(selection, at)
+def show_state(
+    env: Env, story: "Story", selection: Selection, at: "At", cluster: Mapping[str, object] | None
+) -> ExitCode:
+    """Print the groups of a story as they were, in the words of `describe`; return the exit code."""
     states = [
         description(state, partition, story.stored(state.group_id)) for partition, state in story.states
     ]
@@ -206,52 +184,39 @@ def show_state(env: Env, source: "Source", selection: Selection, at: "At") -> Ex
         names=[group.group_id for group in states],
         errors=[*errors, *missing],
         exit_code=code,
-        cluster=source.cluster,
+        cluster=cluster,
         main=Table(member_columns(states), rows),
     )
     return show(env, result)
 
 
-def show_raw(env: Env, source: "Source", selection: Selection) -> ExitCode:
-    """Print every record of the selected groups as stored in the log, decoded, while reading."""
-    bad: list[BadRange] = []
+def show_raw(env: Env, records: "Stored", selection: Selection) -> ExitCode:
+    """Print every record as stored in the log, decoded, while it is read."""
     read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span
-    share = False
-
-    def logs() -> "Iterator[tuple[str, OffsetsLog]]":
-        yield from ((OFFSETS_TOPIC, log) for log in source.logs)
-        # Only now is it known whether there are share groups, whose other topic needs its own right.
-        if share or source.state:
-            yield from ((SHARE_STATE_TOPIC, log) for log in source.state_logs())
-
-    for topic, log in logs():
-        for row in raw_rows(log, selection.names, selection.wanted, source.topic_names, topic):
-            when, read = row["timestamp_ms"], True
-            share = share or topic == OFFSETS_TOPIC and row["type"] in SHARE_TYPES
-            if not span.holds(when):
-                without_time += when < 0
-                continue
-            if as_json:
-                print(json_line(env.command, {**row, "timestamp": iso(when)}))
-            else:
-                key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
-                value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
-                tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
-                of = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
-                where = f"{of}{row['partition']}:{row['offset']}"
-                moment = iso(when) or "-"
-                print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
-        bad += log.bad
-    source.check()
-    errors = [ItemError(b.source, b.code, str(b)) for b in bad]
-    errors += [*failures_of(source), *untimed(without_time, "record")]
-    if share and not source.state and source.admin is None:
+    for row in records.rows:
+        when, read = row["timestamp_ms"], True
+        if not span.holds(when):
+            without_time += when < 0
+            continue
+        if as_json:
+            print(json_line(env.command, {**row, "timestamp": iso(when)}))
+        else:
+            key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
+            value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+            tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
+            of = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
+            where = f"{of}{row['partition']}:{row['offset']}"
+            moment = iso(when) or "-"
+            print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
+    errors = [ItemError(b.source, b.code, str(b)) for b in records.bad]
+    errors += [*failures_of(records.failures), *untimed(without_time, "record")]
+    if records.deliveries_unread:
         errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))
     sys.stdout.flush()
     for error in errors:
         print_error(error.message)
-    if bad and not read and not source.failures:
+    if records.bad and not read and not records.failures:
         return ExitCode.FAILED
     return ExitCode.PARTIAL if errors else ExitCode.OK
 
@@ -275,47 +240,26 @@ def _print_new(env: Env, events: Iterable[Event], day: str, *, as_json: bool) ->
     return day
 
 
-def follow(env: Env, source: "Source", selection: Selection) -> ExitCode:
-    """Print the existing events, then new ones, until Ctrl-C or the end of --stop-after."""
-    from kgroup.history.replay import Reader, in_order
-
-    readers = [
-        Reader(
-            log,
-            topic_names=source.topic_names,
-            names=selection.names,
-            wanted=selection.wanted,
-            runs=selection.collapse,
-        )
-        for log in source.logs
-    ]
+def show_news(env: Env, polls: "Iterable[News]", selection: Selection) -> ExitCode:
+    """Print the events of each poll as it comes; return the exit code."""
     as_json, day, first = _prints_json(env, "--follow"), "", True
     unread: dict[str, str] = {}
-    shared: list[DeliveryReader] = []
-    while True:
-        source.try_again()
-        events = [event for reader in readers for event in in_order(reader.advance())]
-        shared = shared or source.delivery_readers(readers, selection)
-        events += [event for each in shared for event in in_order(each.advance())]
+    for news in polls:
         if first and not as_json:
-            for reader in readers:
-                print(clean(coverage_text(reader.coverage)), flush=True)
+            for covered in news.coverage:
+                print(clean(coverage_text(covered)), flush=True)
         first = False
-        now = {error.item or "": error.message for error in failures_of(source)}
+        now = {error.item or "": error.message for error in failures_of(news.failures)}
         for name, message in now.items():
             if unread.get(name) != message:
                 env.note(f"error: {message}; retrying")
         for name in unread.keys() - now.keys():
             env.note(f"{name} is read again")
         unread = now
-        for error in untimed(selection.outside(events).untimed, "event"):
+        for error in untimed(selection.outside(news.events).untimed, "event"):
             print_error(error.message)
-        chosen = selection.chosen(sorted(events, key=lambda event: event.timestamp_ms))
-        day = _print_new(env, chosen, day, as_json=as_json)
-        left_s = env.limit.left() - LEAST_S
-        if left_s <= 0:
-            return ExitCode.PARTIAL if unread else ExitCode.OK
-        time.sleep(min(_POLL_S, left_s))
+        day = _print_new(env, selection.chosen(news.events), day, as_json=as_json)
+    return ExitCode.PARTIAL if unread else ExitCode.OK
 
 
 Bar: TypeAlias = list[int | str]

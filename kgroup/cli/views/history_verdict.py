@@ -1,6 +1,6 @@
 """`kgroup replay-log --verify`: whether each group's replayed state equals the cluster's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
@@ -15,7 +15,6 @@ from kgroup.cli.views.events import coverage_json
 from kgroup.domain import Document, count_of
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.source import Source
     from kgroup.admin.read.verifying import Comparison
 
 _COLUMNS = (
@@ -26,12 +25,12 @@ _COLUMNS = (
 )
 
 
-def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
+def show_verdict(
+    env: Env, comparison: "Comparison", selection: Selection, where: Mapping[str, object] | None
+) -> ExitCode:
     """Show whether each group's replay equals the cluster; exit code 8 if not, 5 or 6 if unknown."""
-    from kgroup.admin.read.verifying import UNKNOWN_GROUP, compare
+    from kgroup.admin.read.verifying import UNKNOWN_GROUP
 
-    comparison, read = compare(source, selection)
-    source.check()
     rows: list[Document] = [
         {
             "group_id": name,
@@ -44,15 +43,16 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
     in_part = any(verdict.uncompared for verdict in comparison.verdicts.values())
     table = Table(_COLUMNS if in_part else _COLUMNS[:3], rows)
     blocks: list[str | Table] = [
-        coverage_text(reader.coverage)
-        for reader in read
-        if reader.coverage.records or reader.coverage.failure is not None
+        coverage_text(covered)
+        for covered in comparison.coverage
+        if covered.records or covered.failure is not None
     ]
     data = {
         "groups": rows,
-        "coverage": [coverage_json(reader.coverage) for reader in read],
+        "coverage": [coverage_json(covered) for covered in comparison.coverage],
         "limits": list(LIMITS),
     }
+    unread = failures_of(comparison.failures)
     absent = [name for name in selection.names or () if name not in comparison.verdicts]
     hint = "kgroup list shows which groups there are"
     result = Result(
@@ -61,26 +61,26 @@ def show_verdict(env: Env, source: "Source", selection: Selection) -> ExitCode:
         items="groups",
         names=comparison.named("differs"),
         errors=[
-            *failures_of(source),
+            *unread,
             *comparison.unseen,
             *(
                 ItemError(name, UNKNOWN_GROUP, f"neither the log nor the cluster has group {name}", hint)
                 for name in absent
             ),
         ],
-        exit_code=_exit_code(source, comparison, absent),
-        cluster=source.cluster,
+        exit_code=_exit_code(comparison, unread, absent),
+        cluster=where,
         main=table,
     )
     return show(env, result)
 
 
-def _exit_code(source: "Source", comparison: "Comparison", absent: Sequence[str]) -> ExitCode:
+def _exit_code(comparison: "Comparison", unread: Sequence[ItemError], absent: Sequence[str]) -> ExitCode:
     """Return a difference as the verdict despite gaps; else no gap passes for agreement."""
     if comparison.named("differs"):
         return ExitCode.BAD_VERDICT
     hidden = [
-        *(failure.code for failure in failures_of(source)),
+        *(failure.code for failure in unread),
         *(error.code for error in comparison.unseen),
         *(
             verdict.failed if isinstance(verdict.failed, str) else name_of(verdict.failed)

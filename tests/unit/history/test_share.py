@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kgroup.admin.models import Assignment
-from kgroup.cli.views.history_state import description
+from kgroup.admin.read.replayed import description
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.explain import blame

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kgroup.admin.read.describe_listed import streams_described
-from kgroup.cli.views.history_state import description
+from kgroup.admin.read.replayed import description
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind

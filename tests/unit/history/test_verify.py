@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.cli.views.history_state import description
+from kgroup.admin.read.replayed import description
 from kgroup.history.fold.state import GroupState
 from kgroup.history.replay import replay
 from kgroup.history.verify import About, differences, hidden_positions, uncompared
