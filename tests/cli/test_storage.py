@@ -107,11 +107,11 @@ def test_an_object_that_changes_while_it_is_read_is_1_and_nothing_is_told(
 ) -> None:
     (key,) = (k for k in s3.keys(at.split("/")[2]) if k.endswith(".log"))
     url = f"s3://{at.split('/')[2]}/{key}"
-    from kgroup.history.sources import logs
+    from kgroup.admin.recording import files
 
-    look = logs.segments_of
+    look = files.segments_of
     # Between the look and the reading somebody writes there.
-    monkeypatch.setattr(logs, "segments_of", lambda *of: (look(*of), s3.put(url, s3.get(url) + b"\0"))[0])
+    monkeypatch.setattr(files, "segments_of", lambda *of: (look(*of), s3.put(url, s3.get(url) + b"\0"))[0])
     ran = kgroup("replay-log", "--files", at, *s3.flags)
     assert ran.code == 1 and f"{url} changed while it was read" in ran.err and ran.out == ""
 

@@ -7,14 +7,28 @@ from kgroup.admin.discovery import Answers
 from kgroup.admin.migrate.evidence import gather_all
 from kgroup.admin.migrate.rehearsal_shard import copies_of, no_records
 from kgroup.admin.migrate.rehearse import Rehearsal, rehearse
-from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.source import Groups, Source
+from kgroup.admin.models import CLASSIC, CONSUMER, TopicDescription
+from kgroup.admin.read.source import Chosen, Groups, Source
 from kgroup.admin.refusals import is_gone
 from kgroup.admin.topics import topics
+from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import uuid_bytes
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.replay import replay
 from kgroup.history.sources.live import LiveLog
+from kgroup.settings import no_such_setting
+
+
+def check_setting(name: str) -> None:
+    """Raise ConfigError for no setting of groups: a misspelt one must not look like one that was tried."""
+    if name not in GroupConfig.names():
+        raise no_such_setting(name, GroupConfig.names())
+
+
+def recorded_groups(source: Source, selection: Chosen) -> list[str]:
+    """Return the selected groups of a source's records that have a protocol to move from."""
+    states = source.replay(selection).states
+    return [state.group_id for _, state in states if state.kind in (CLASSIC, CONSUMER)]
 
 
 def rehearse_groups(source: Source, groups: Sequence[str], changed: Mapping[str, str]) -> Answers[Rehearsal]:

@@ -18,6 +18,7 @@ from kgroup.history.replay import At, Coverage, Reader, Story, replay
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import ClusterView
+    from kgroup.history.log_items import BadRange
     from kgroup.history.sources.chunks import Progress
     from kgroup.history.sources.logs import OffsetsLog
 
@@ -171,6 +172,11 @@ class Source:
         for log in (*self.logs, *self.state):
             if isinstance(log, LiveLog):
                 log.topic.try_again()
+
+    @property
+    def damage(self) -> list[BadRange]:
+        """The damaged ranges of the logs, each once, however often the logs were read."""
+        return list({str(bad): bad for log in self.logs for bad in log.bad}.values())
 
     def unread(self, group: str) -> KgroupError | None:
         """Return why a group's partition was not read to its end; None if it was."""

@@ -1,8 +1,10 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from kgroup.cli.declaring import argument, option
+from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -87,31 +89,28 @@ def command(
     consumer protocol, would be refused.
     With --rights it checks what this principal may do: 6 if a command of --for lacks a right, 5 if unknown.
     """
-    from kgroup.admin.diagnose.doctor import examine_all
-
     if at is not None or files:
         if at is None or kafka is not None or rights or without is not None:
             raise ConfigError(
                 "--files with --at shows check-ups as they were recorded",
                 "leave out --kafka, --rights and --without",
             )
-        from kgroup.cli.views.recorded import examine_then, recording_at
+        from kgroup.cli.inputs.recordings import recorded_at
+        from kgroup.cli.views.recorded import examine_then
 
         _only_one(group, all_groups)
-        return examine_then(env, group or (), recording_at(env, files, storage_option), at, top)
+        return examine_then(env, group or (), recorded_at(env, at, files, storage_option), top)
     if kafka is not None:
-        from kgroup.cli.views.release import examine_release
-
         if rights:
             raise ConfigError("--kafka and --rights are two questions", "ask one after the other")
-        return examine_release(env, kafka, group or ())
+        return _against_release(env, kafka, group or ())
     if rights:
-        from kgroup.cli.views.rights import examine_rights
-
-        return examine_rights(env, group or (), topic, for_ or (), principal)
+        return _rights(env, group or (), topic, for_ or (), principal)
     for option_, value in (("--for", for_), ("--topic", topic), ("--principal", principal)):
         if value is not None:
             raise ConfigError(f"{option_} is about rights", "add --rights")
+    from kgroup.admin.diagnose.doctor import examine_all
+
     left_out = left_out_of(without)
     _only_one(group, all_groups)
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
@@ -129,3 +128,57 @@ def _only_one(group: list[str] | None, all_groups: bool) -> None:
     """Raise ConfigError unless groups are named, or all are meant."""
     if bool(group) == all_groups:
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
+
+
+def _against_release(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
+    """Show what blocks a release, of the cluster and of all groups, or of those named."""
+    from kgroup.admin.migrate.fleet import plan_fleet
+    from kgroup.admin.migrate.release import against_kafka_5
+    from kgroup.cli.views.release import result_of
+
+    if release not in ("5", "5.0"):
+        raise ConfigError(f"--kafka {release!r} is unknown", "only: 5")
+    with open_admin(env) as admin:
+        named = expand(admin, groups) if groups else every(admin)
+        fleet = plan_fleet(admin, named.groups)
+        checks = against_kafka_5(admin, fleet)
+        where = identity(admin, env)
+    return show(env, result_of(checks, (*fleet.errors, *named.unseen), where))
+
+
+def _rights(
+    env: Env, groups: Sequence[str], topic: str | None, named: Sequence[str], another: str | None
+) -> ExitCode:
+    """Show what the principal of `env` can do, with a group or with it and its clone; changes nothing.
+
+    `named` are the commands of interest, `another` the principal to write into the ACLs.
+    """
+    from kgroup.admin.rights.report import Asked, abilities
+    from kgroup.cli.views.rights import chosen, result_of
+
+    commands = chosen(named)
+    if len(groups) > 2:
+        raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
+    group, clone = (*groups, None, None)[:2]
+    asked = Asked(group, clone, topic)
+    with open_admin(env) as admin:
+        examined = abilities(admin, commands, asked)
+        where = identity(admin, env)
+    principal = another or _principal(env)
+    result = result_of(examined, asked, principal, where, named=bool(named), for_another=another is not None)
+    return show(env, result)
+
+
+def _principal(env: Env) -> str | None:
+    """Return the principal that brokers see; None where only they know, as with certificates and tokens."""
+    from kgroup.client.auth.credentials import Password
+
+    target = env.target()
+    if isinstance(target, LocalTarget):
+        return "User:ANONYMOUS"
+    security = target.connection.security
+    if security.protocol == "PLAINTEXT":
+        return "User:ANONYMOUS"
+    login = security.credentials
+    # The owner of a delegation token differs from the token's id.
+    return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None

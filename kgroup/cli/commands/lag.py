@@ -86,11 +86,11 @@ def command(
         if at is None or rate is not None or zookeeper is not None or rest is not None:
             hint = "leave out --rate, --zookeeper and --rest"
             raise ConfigError("--files with --at shows lag as it was recorded", hint)
-        from kgroup.cli.views.recorded import lag_then, recording_at
+        from kgroup.cli.inputs.recordings import recorded_at
+        from kgroup.cli.views.recorded import lag_then
 
-        return lag_then(
-            env, group, recording_at(env, files, storage_option), at, limit, by_topic, in_time, pick
-        )
+        past = recorded_at(env, at, files, storage_option, with_lag=True)
+        return lag_then(env, group, past, limit, by_topic, in_time, pick)
     other = elsewhere(env, zookeeper, rest, longer_s=interval_s or 0.0)
     refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
     by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))

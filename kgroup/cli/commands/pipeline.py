@@ -1,6 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 import time
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.history import before_the_log, coverage_text
@@ -21,14 +23,15 @@ from kgroup.cli.output.bars import bar
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.events import coverage_json
-from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
+from kgroup.cli.views.pipeline_plot import drawing_for
 from kgroup.cli.views.pipeline_rows import query_result
-from kgroup.domain import count_of
+from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import parse_duration
 from kgroup.errors import StorageError
 from kgroup.pipeline.spark.package import build_package
 
 if TYPE_CHECKING:
+    from kgroup.pipeline.ask.timeline import Ends
     from kgroup.pipeline.tables.ingest import RunReport
     from kgroup.pipeline.tables.store import Store
 
@@ -306,16 +309,35 @@ def plot(
     """
     write = drawing_for(out)
     store = opened_store(env, tables, storage_option, *(("pyspark",) if master or conf else ("duckdb",)))
+    from kgroup.pipeline.ask.recorded_timeline import timeline_in
+
     # Spark has a bar of its own.
     own = nullcontext() if master or conf else bar(env, "reading the tables", None)
     with asked(env, store, master, conf) as ask, own:
-        shown = draw(ask, store, group, log_ends_of(env))
+        shown, covered = timeline_in(store, group, ask, _log_ends_of(env))
+    shown = replace(shown, remark=" · ".join(map(coverage_text, covered)))
     try:
         write(shown, out)
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}") from None
     env.note(f"wrote {out}")
     return ExitCode.OK
+
+
+def _log_ends_of(env: Env) -> "Callable[[Iterable[TopicPartition]], Ends] | None":
+    """Return a reader of log ends from the cluster that a flag names; None without such a flag.
+
+    The current context may be another cluster than that of the tables.
+    """
+    if not {"bootstrap_server", "context", "local"} & set(env.flags):
+        return None
+    from kgroup.pipeline.ask.recorded_timeline import log_ends
+
+    def ends(places: Iterable[TopicPartition]) -> "Ends":
+        with open_admin(env) as admin:
+            return log_ends(admin, places)
+
+    return ends
 
 
 @make(

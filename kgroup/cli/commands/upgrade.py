@@ -123,9 +123,9 @@ def rehearse(
     shows every record. For several groups (globs, --all-groups) one row each, with the plan's verdict. Exit
     code 4 if a copy refuses.
     """
-    from kgroup.cli.views.rehearsal import Wanted, show_rehearsal
+    from kgroup.cli.frame.rehearsal import rehearse_copies
 
-    return show_rehearsal(env, Wanted(group or (), all_groups), files or [], setting or [], storage_option)
+    return rehearse_copies(env, group or (), all_groups, files or [], setting or [], storage_option)
 
 
 @make(

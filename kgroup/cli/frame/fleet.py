@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.fleet import plan_fleet
 from kgroup.admin.migrate.models import words
+from kgroup.admin.migrate.waves import WAVE_SIZE, generated
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.topic_readers import reading
@@ -59,7 +60,8 @@ def plan_many(env: Env, question: Question) -> ExitCode:
                 # A pattern that matches nothing here may match in the others.
                 item = ItemError(error.item or name, error.code, error.message, error.hint)
                 failed.append(within(name, item))
-    return show(env, result_of(env, question, planned, failed, where))
+    waves = generated(planned[0].fleet, question.wave_size or WAVE_SIZE) if question.waves is not None else ()
+    return show(env, result_of(env, question, planned, waves, failed, where))
 
 
 def _planned(admin: "ClusterView", question: Question, context: str | None) -> Planned:

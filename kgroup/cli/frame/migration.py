@@ -1,8 +1,9 @@
 """The migration commands that both directions share: plan, execute, watch."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.admin.models import EMPTY
@@ -17,6 +18,11 @@ from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.cli.frame.options import make
 from kgroup.cli.output.result import show
 from kgroup.cli.views.migration import NEXT, outcome, planned
+from kgroup.durations import parse_duration
+
+if TYPE_CHECKING:
+    from kgroup.admin.discovery import ClusterView
+    from kgroup.cli.views.migration_watch import Pace
 
 Group = Annotated[str, argument("GROUP", "The group.")]
 Patterns = Annotated[
@@ -33,6 +39,8 @@ Watching = Annotated[bool, option("--watch/--no-watch", "Then watch the rolling 
 Interval = Annotated[str, option("--interval DURATION", "Time between two polls.")]
 StopAfter = Annotated[str | None, option(STOP_AFTER, "Stop watching after this long; exit code 7.")]
 StuckAfter = Annotated[str, option("--stuck-after DURATION", "Exit with 8 after this long without a change.")]
+_STREAMS = ("table", "wide", "ndjson")
+"""The output formats that show a migration as it happens."""
 
 
 def show_plan(
@@ -89,10 +97,10 @@ def watch_command(direction: str) -> KgroupCommand:
         stuck_after: StuckAfter = "5m",
         stop_after: StopAfter = None,
     ) -> ExitCode:
-        from kgroup.cli.views.migration_watch import Pace, follow
+        from kgroup.cli.views.migration_watch import Pace
 
         with open_admin(env, stop_after_s=stop_after_s(stop_after)) as admin:
-            return follow(env, admin, group, direction, Pace(interval, stuck_after, stop_after))
+            return _follow(env, admin, group, direction, Pace(interval, stuck_after, stop_after))
 
     watch.__doc__ = f"""Follow a rolling restart to the {NEXT[direction][1]} protocol until all have moved.
 
@@ -126,7 +134,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     from kgroup.admin.migrate.execute import convert_empty, roll_order
     from kgroup.admin.migrate.plan import plan_of
     from kgroup.admin.read.visibility import sees_every_topic
-    from kgroup.cli.views.migration_watch import Pace, follow
+    from kgroup.cli.views.migration_watch import Pace
 
     ends_s = limit_of_many(env) if choices.read_log else None
     if choices.watching:
@@ -152,11 +160,30 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
             result = outcome(plan, "converted", where, done)
             return show(env, with_undo(result, undo_line(env, f"{back} execute", group)))
         order = roll_order(gathered, direction)
-        streams = choices.watching and env.output.format in ("table", "wide", "ndjson")
+        streams = choices.watching and env.output.format in _STREAMS
         code = ExitCode.OK
         if env.output.format != "ndjson" or not streams:
             code = show(env, outcome(plan, "roll", where, order=order))
         if not streams:
             return code
         pace = Pace(choices.interval, choices.stuck_after, choices.stop_after)
-        return follow(env, admin, group, direction, pace)
+        return _follow(env, admin, group, direction, pace)
+
+
+def _follow(env: Env, admin: "ClusterView", group: str, direction: str, pace: "Pace") -> ExitCode:
+    """Watch the group: look by look, or for formats of one document its last look."""
+    from kgroup.admin.migrate.watch import watch_migration
+    from kgroup.cli.views.migration_watch import result_of, show_looks
+
+    looks = watch_migration(
+        admin,
+        group,
+        direction,
+        interval_s=parse_duration(pace.interval),
+        stuck_after_s=parse_duration(pace.stuck_after),
+        stop_after_s=stop_after_s(pace.stop_after),
+    )
+    if env.output.format in _STREAMS:
+        return show_looks(env, looks, pace)
+    last = deque(looks, maxlen=1).pop()
+    return show(env, result_of(last, pace, identity(admin, env)))

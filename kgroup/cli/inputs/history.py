@@ -13,21 +13,16 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.bars import bar
-from kgroup.domain import OFFSETS_TOPIC, count_of, grouped
+from kgroup.domain import OFFSETS_TOPIC, count_of
 from kgroup.durations import iso
-from kgroup.errors import KgroupError, StorageDenied, StorageError, StorageMissing, StorageUnreachable
+from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.removals import Today
-from kgroup.history.sources.layout import OBSERVED
 from kgroup.storage.location import Location
-from kgroup.storage.options import StorageOptions
 
 if TYPE_CHECKING:
     from kgroup.admin.read.source import Source
     from kgroup.history.replay import Coverage, Story
     from kgroup.history.sources.chunks import Progress
-    from kgroup.history.sources.folders import Folder
-    from kgroup.history.sources.logs import OffsetsLog
 
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
@@ -59,33 +54,12 @@ def opened(
     Only a cluster's relevant partitions are opened. `ends_s` is the end of a command that runs on.
     """
     if files:
-        from kgroup.admin.read.source import Source
-        from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
+        from kgroup.admin.recording.files import source_in
 
-        places = list(map(Location.parse, files))
-        how = storage_options(env, options)
-        try:
-            look = segments_of(places, how)
-        except (StorageMissing, StorageDenied, StorageUnreachable):
-            raise
-        except StorageError as error:
-            raise _not_recorded(_recordings(places, how)) or error from None
-        for note in look.notes:
-            env.note(note)
-        logs = logs_of(look)
-        all_logs: list[OffsetsLog] = [*logs]
-        named = topic_names_near(places, look.neighbours)
-        sizes = [log.size for log in logs]
-        recordings = _recordings(places, how)
-        yield Source(
-            all_logs,
-            named,
-            sizes=sizes,
-            progress=_bar(env, sum(sizes)),
-            state=[*state_logs_of(look)],
-            gaps=_gaps(recordings),
-            today=_today(recordings, selection.span.until_ms),
-        )
+        places, how = list(map(Location.parse, files)), storage_options(env, options)
+        source = source_in(places, how, selection.span.until_ms, env.note)
+        source.progress = _bar(env, sum(source.sizes))
+        yield source
         return
     from kgroup.admin.read.source import source_of
 
@@ -93,40 +67,6 @@ def opened(
         live = source_of(admin, selection.names)
         live.cluster, live.progress = identity(admin, env), _bar(env)
         yield live
-
-
-def _not_recorded(recordings: "Sequence[Folder]") -> StorageError | None:
-    """Return why a recorder has no segments; None of what is no recording."""
-    from kgroup.admin.recording.then import unread_in
-
-    hint = "doctor --at and lag --at show what its looks saw"
-    why = ((folder, unread_in(folder)) for folder in recordings)
-    texts = (f"{folder} has no {OFFSETS_TOPIC}: {text}" for folder, text in why if text)
-    return next((StorageError(text, hint) for text in texts), None)
-
-
-def _gaps(recordings: "Sequence[Folder]") -> dict[str, list[str]]:
-    """Return the gaps that a recorder noted next to its segments."""
-    if not recordings:
-        return {}
-    from kgroup.admin.recording.gaps import gaps_in
-
-    return grouped((gap.log, gap.text) for folder in recordings for gap in gaps_in(folder))
-
-
-def _today(recordings: "Sequence[Folder]", until_ms: int | None) -> Today:
-    """Return what a recorder saw of the cluster by this time; nothing of several recordings."""
-    if len(recordings) != 1:
-        return Today()
-    from kgroup.admin.recording.then import today_in
-
-    return today_in(recordings[0], until_ms)
-
-
-def _recordings(places: Sequence[Location], options: StorageOptions) -> "list[Folder]":
-    from kgroup.history.sources.folders import folder_at
-
-    return [folder for place in places if (folder := folder_at(place, options)).files(OBSERVED)]
 
 
 def _bar(env: Env, size: int | None = None) -> "Callable[[], AbstractContextManager[Progress | None]]":

@@ -21,6 +21,7 @@ from kgroup.domain import Document, count_of, first_of, grouped
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut
+    from kgroup.admin.migrate.waves import Wave
 
 _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
 
@@ -65,6 +66,7 @@ def result_of(
     env: Env,
     question: Question,
     planned: Sequence[Planned],
+    waves: "Sequence[Wave]",
     failed: Sequence[ItemError],
     where: Document | None,
 ) -> Result:
@@ -99,7 +101,7 @@ def result_of(
         _write(question.html, data, summary, kinds, unseen, where)
         env.note(f"written: {question.html}")
     if question.waves is not None:
-        _write_waves(question, planned[0].fleet, unseen)
+        _write_waves(question.waves, waves, planned[0].fleet, unseen)
         env.note(f"written: {question.waves}")
     return Result(
         data,
@@ -193,12 +195,10 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
     return Table(columns, with_fields(cells, [row for _, row in rows], columns))
 
 
-def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:
-    """Write the ready groups as waves, and as comments why the others are in none."""
-    from kgroup.admin.migrate.waves import WAVE_SIZE, as_yaml, generated
+def _write_waves(path: Path, waves: "Sequence[Wave]", fleet: "Fleet", unseen: Sequence[ItemError]) -> None:
+    """Write the waves, and as comments why the groups that are in none are in none."""
+    from kgroup.admin.migrate.waves import as_yaml
 
-    assert question.waves is not None
-    waves = generated(fleet, question.wave_size or WAVE_SIZE)
     if not waves:
         raise Failure(ExitCode.REFUSED, "NOTHING_READY", "no group is ready, so there are no waves")
     others = (row for row in fleet.rows if row.verdict != READY)
@@ -208,7 +208,7 @@ def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]
         *(f"not seen: {error.message}" for error in unseen),
     ]
     # A file that is there may have been edited.
-    write_file(question.waves, as_yaml(waves, notes), new=True)
+    write_file(path, as_yaml(waves, notes), new=True)
 
 
 def _write(

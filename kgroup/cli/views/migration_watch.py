@@ -1,21 +1,19 @@
 """A migration as it happens: a live block on a terminal, one line per change elsewhere, or ndjson."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from kgroup.admin.discovery import ClusterView
-from kgroup.admin.migrate.watch import DONE, WATCHING, Look, watch_migration
+from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.messages import print_error
-from kgroup.cli.output.result import Result, json_line, show
+from kgroup.cli.output.result import Result, json_line
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import assignment_text
 from kgroup.domain import Document
-from kgroup.durations import iso, parse_duration
+from kgroup.durations import iso
 
 _SECOND = 1000
 _COLUMNS = tuple(
@@ -43,33 +41,12 @@ class Pace:
     stop_after: str | None
 
 
-def follow(env: Env, admin: "ClusterView", group: str, direction: str, pace: Pace) -> ExitCode:
+def show_looks(env: Env, looks: Iterator[Look], pace: Pace) -> ExitCode:
     """Print looks until the last one; BAD_VERDICT when that says stuck, UNREACHABLE when time is up."""
-    looks = watch_migration(
-        admin,
-        group,
-        direction,
-        interval_s=parse_duration(pace.interval),
-        stuck_after_s=parse_duration(pace.stuck_after),
-        stop_after_s=stop_after_s(pace.stop_after),
-    )
     if env.output.format == "ndjson":
         last = _each_change(
-            looks, lambda look: print(json_line(f"{direction} watch", look_json(look)), flush=True)
+            looks, lambda look: print(json_line(f"{look.direction} watch", look_json(look)), flush=True)
         )
-    elif env.output.format not in ("table", "wide"):
-        last = _each_change(looks, lambda look: None)
-        row = look_json(last)
-        result = Result(
-            row,
-            (text(last),),
-            main=Table(_COLUMNS, [row]),
-            names=last.remaining,
-            errors=[_late(last, pace)] if last.status == WATCHING else (),
-            exit_code=_code(last),
-            cluster=identity(admin, env),
-        )
-        return show(env, result)
     elif env.output.terminal:
         from rich.console import Console
         from rich.live import Live
@@ -84,6 +61,20 @@ def follow(env: Env, admin: "ClusterView", group: str, direction: str, pace: Pac
     if last.status == WATCHING:
         print_error(_late(last, pace).message)
     return _code(last)
+
+
+def result_of(last: Look, pace: Pace, where: Mapping[str, object]) -> Result:
+    """Return the last look as the one answer, for formats that have no lines on the way."""
+    row = look_json(last)
+    return Result(
+        row,
+        (text(last),),
+        main=Table(_COLUMNS, [row]),
+        names=last.remaining,
+        errors=[_late(last, pace)] if last.status == WATCHING else (),
+        exit_code=_code(last),
+        cluster=where,
+    )
 
 
 def _late(look: Look, pace: Pace) -> ItemError:

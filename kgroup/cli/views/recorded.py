@@ -5,30 +5,24 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.recording.lines import Judged
-from kgroup.admin.recording.then import Then, at, not_found
+from kgroup.admin.recording.then import Then, not_found
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import Named, is_glob, matches
-from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.result import show
-from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.checkups import code_of, result_of
 from kgroup.domain import Document
 from kgroup.durations import iso
-from kgroup.errors import ConfigError
-from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.cli.views.description import Pick
     from kgroup.cli.views.lagging import Limit
-    from kgroup.history.sources.folders import Folder
 
 
-def examine_then(env: Env, groups: Sequence[str], place: "Folder", moment: str, top: int | None) -> ExitCode:
+def examine_then(env: Env, groups: Sequence[str], past: Then, top: int | None) -> ExitCode:
     """Show the check-ups of groups, or of all, as they were stored at a moment."""
     from kgroup.admin.diagnose.doctor import Examined
 
-    past = at(place, parse_time(moment))
     head, names, errors = _asked(past, groups)
     judged = [line for name in names if isinstance(line := past.judged.get(name), Judged)]
     errors += [not_found(past, name) for name in names if not isinstance(past.judged.get(name), Judged)]
@@ -43,8 +37,7 @@ def examine_then(env: Env, groups: Sequence[str], place: "Folder", moment: str, 
 def lag_then(
     env: Env,
     groups: Sequence[str],
-    place: "Folder",
-    moment: str,
+    past: Then,
     limit: "Limit | None",
     by_topic: bool,
     in_time: bool,
@@ -55,7 +48,6 @@ def lag_then(
     from kgroup.admin.recording.lags import without_times
     from kgroup.cli.views.lag_parts import Shown
 
-    past = at(place, parse_time(moment), with_lag=True)
     head, names, errors = _asked(past, groups)
     lags = {name: lag for name in names if (lag := past.lag(name)) is not None}
     errors += [_no_lag(past, name) for name in names if name not in lags]
@@ -73,15 +65,6 @@ def _no_lag(past: Then, name: str) -> ItemError:
         return not_found(past, name)
     why = "the recorder ran with --without lag, or its lines are of another kgroup"
     return ItemError(name, "NOT_SEEN", f"the lag of {name} was not looked at: {why}")
-
-
-def recording_at(env: Env, files: Sequence[str] | None, options: Sequence[str] | None) -> "Folder":
-    """Return the one recording that --files names; ConfigError for none or several."""
-    from kgroup.history.sources.folders import folder_at
-
-    if files is None or len(files) != 1:
-        raise ConfigError("--at reads one recording", "add --files DIR or URL, that of kgroup record")
-    return folder_at(Location.parse(files[0]), storage_options(env, options))
 
 
 def _hidden(past: Then, groups: Sequence[str]) -> Sequence[ItemError]:

@@ -4,15 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
-from kgroup.admin.rights.report import PLACEHOLDER, Ability, Asked, abilities, kafka_acls
-from kgroup.cli.env.config import LocalTarget
-from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.admin.rights.report import PLACEHOLDER, Ability, Asked, kafka_acls
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN
-from kgroup.client.auth.credentials import Password
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 from kgroup.security.rights import Right
@@ -39,32 +35,30 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words)) or tuple(COMMANDS)
 
 
-def examine_rights(
-    env: Env, groups: Sequence[str], topic: str | None, named: Sequence[str], another: str | None
-) -> ExitCode:
-    """Show what the principal of `env` can do, with a group or with it and its clone; changes nothing.
+def result_of(
+    examined: Sequence[Ability],
+    asked: Asked,
+    principal: str | None,
+    where: Document,
+    *,
+    named: bool,
+    for_another: bool,
+) -> Result:
+    """Return what a principal can do, and the ACLs to ask for, if the commands were `named`.
 
-    `named` are the commands of interest, `another` the principal to write into the ACLs.
+    The ACLs `for_another` principal are all that the commands need.
     """
-    commands = chosen(named)
-    if len(groups) > 2:
-        raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
-    group, clone = (*groups, None, None)[:2]
-    with open_admin(env) as admin:
-        examined = abilities(admin, commands, Asked(group, clone, topic))
-        where = identity(admin, env)
-    principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")
     # For another principal all of them; else those not known to be granted.
     rights_of = {
-        ability: (*ability.missing, *ability.unknown)
-        if another is None
-        else tuple(need.right for need in ability.needs)
+        ability: tuple(need.right for need in ability.needs)
+        if for_another
+        else (*ability.missing, *ability.unknown)
         for ability in examined
     }
     rows = [_json(ability, kafka_acls(rights, principal, address)) for ability, rights in rights_of.items()]
     rights = dict.fromkeys(right for those in rights_of.values() for right in those) if named else None
-    data = {"principal": principal, "group_id": group, "topic": topic, "commands": rows}
+    data = {"principal": principal, "group_id": asked.group_id, "topic": asked.topic, "commands": rows}
     errors = []
     # Requested commands that cannot be used, or for which that is unknown.
     for ability in examined if named else ():
@@ -73,44 +67,26 @@ def examine_rights(
             message = f"{ability.command}: this principal lacks {lacks}"
             errors.append(ItemError(ability.command, "RIGHTS_MISSING", message))
         elif ability.usable is None:
-            asked = " and ".join(map(str, ability.unknown))
-            message = f"{ability.command}: no broker reports whether it has {asked}"
+            hidden = " and ".join(map(str, ability.unknown))
+            message = f"{ability.command}: no broker reports whether it has {hidden}"
             errors.append(ItemError(ability.command, "RIGHTS_UNKNOWN", message))
     code = ExitCode.PARTIAL if any(ability.usable is None for ability in examined) else ExitCode.OK
     if named and any(ability.usable is False for ability in examined):
         code = ExitCode.NOT_AUTHORISED
-    return show(
-        env,
-        Result(
-            data,
-            [
-                Table(_COLUMNS, [_row(ability) for ability in examined]),
-                *_asking(examined, rights, principal, address),
-            ],
-            items="commands",
-            names=[ability.command for ability in examined if ability.usable],
-            errors=errors,
-            exit_code=code,
-            cluster=where,
-            main=Table(_COLUMNS, [_row(ability) for ability in examined]),
-        ),
+    table = Table(_COLUMNS, [_row(ability) for ability in examined])
+    return Result(
+        data,
+        [table, *_asking(examined, rights, principal, address)],
+        items="commands",
+        names=[ability.command for ability in examined if ability.usable],
+        errors=errors,
+        exit_code=code,
+        cluster=where,
+        main=table,
     )
 
 
-def _principal(env: Env) -> str | None:
-    """Return the principal that brokers see; None where only they know, as with certificates and tokens."""
-    target = env.target()
-    if isinstance(target, LocalTarget):
-        return "User:ANONYMOUS"
-    security = target.connection.security
-    if security.protocol == "PLAINTEXT":
-        return "User:ANONYMOUS"
-    login = security.credentials
-    # The owner of a delegation token differs from the token's id.
-    return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
-
-
-def _json(ability: "Ability", acls: Sequence[str]) -> Document:
+def _json(ability: Ability, acls: Sequence[str]) -> Document:
     return {
         "command": ability.command,
         "usable": ability.usable,
@@ -130,7 +106,7 @@ def _json(ability: "Ability", acls: Sequence[str]) -> Document:
     }
 
 
-def _row(ability: "Ability") -> Document:
+def _row(ability: Ability) -> Document:
     return {
         "command": ability.command,
         "usable": _USABLE[ability.usable],
@@ -140,7 +116,7 @@ def _row(ability: "Ability") -> Document:
 
 
 def _asking(
-    examined: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
+    examined: Sequence[Ability], rights: Iterable[Right] | None, principal: str | None, address: str
 ) -> Iterator[str]:
     """Return the ACL lines to request, for the commands named: all together are too many."""
     if rights is None:
