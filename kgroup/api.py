@@ -48,7 +48,11 @@ from kgroup.protocol.log_records import LogRecord
 if TYPE_CHECKING:  # a test that imports kgroup.testing does not wait for them
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.diagnose.doctor import Checkup
+    from kgroup.admin.migrate.models import MigrationPlan
+    from kgroup.admin.migrate.rehearse import Rehearsal
+    from kgroup.admin.read.verifying import Verdict
     from kgroup.history.fold.explain import Blame
+    from kgroup.history.log_items import BadRange
 
 __all__ = [
     "BrokerRefused",
@@ -202,8 +206,7 @@ class Kafka:
 
         with self.admin() as admin:
             story = story_of(admin, group)
-        damage = tuple(ItemError(bad.source, bad.code, str(bad)) for bad in story.bad)
-        _refuse_gaps(damage, tuple(story.events))
+        _refuse_gaps(_errors_of(story.bad), tuple(story.events))
         return tuple(story.events)
 
     @checked
@@ -212,6 +215,54 @@ class Kafka:
         from kgroup.history.fold.explain import blame
 
         return tuple(blame(self.history(group), group))
+
+    @checked
+    def verify_history(self, group: str) -> Verdict:
+        """Compare a group with what its records make of it; raise GroupNotFound.
+
+        No `differences` means that they agree, in all but what is `uncompared`.
+        """
+        from kgroup.admin.read.source import Groups, source_of
+        from kgroup.admin.read.verifying import compare
+
+        with self.admin() as admin:
+            comparison = compare(source_of(admin, [group]), Groups([group]))
+        if group not in comparison.verdicts:
+            text = f"neither the log nor the cluster has group {group}"
+            raise GroupNotFound(ErrorCode.GROUP_ID_NOT_FOUND, text)
+        return comparison.verdicts[group]
+
+    @checked
+    def plan_upgrade(self, group: str) -> MigrationPlan:
+        """Return whether the broker would let a group's clients move to the consumer protocol now.
+
+        The verdict is ready, blocked, already or unknown, and holds until the next rebalance. Raise
+        GroupNotFound, or BrokerRefused for a group of another kind.
+        """
+        from kgroup.admin.migrate.models import UPGRADE
+        from kgroup.admin.migrate.plan import plan_migration
+
+        with self.admin() as admin:
+            return plan_migration(admin, group, UPGRADE)
+
+    @checked
+    def rehearse_upgrade(self, group: str, settings: Mapping[str, str] | None = None) -> Rehearsal:
+        """Upgrade a copy of a group and downgrade it again, with other `settings` of its coordinator.
+
+        Nothing is changed in the cluster. Raise GroupNotFound, Incomplete where records are damaged.
+        """
+        from kgroup.admin.migrate.rehearse_groups import check_setting, rehearse_groups
+        from kgroup.admin.read.source import source_of
+
+        for name in settings or ():
+            check_setting(name)
+        with self.admin() as admin:
+            source = source_of(admin, [group])
+            rehearsal = rehearse_groups(source, [group], settings or {})[group]
+        if isinstance(rehearsal, KgroupError):
+            raise rehearsal
+        _refuse_gaps(_errors_of(source.damage), rehearsal)
+        return rehearsal
 
     @checked
     def wait_for(self, group: str, condition: str, timeout_s: float = 30.0) -> Waited:
@@ -381,6 +432,10 @@ def _the_one(found: Sequence[T], errors: Sequence[ItemError]) -> T:
     if found:
         return found[0]
     raise _error_of(errors[0])
+
+
+def _errors_of(damage: Iterable[BadRange]) -> tuple[ItemError, ...]:
+    return tuple(ItemError(bad.source, bad.code, str(bad)) for bad in damage)
 
 
 def _refuse_gaps(errors: Sequence[ItemError], found: object) -> None:

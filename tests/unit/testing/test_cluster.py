@@ -106,6 +106,26 @@ def test_the_life_of_a_group(kafka: Cluster, protocol: str) -> None:
     assert {Kind.MEMBER_JOINED, Kind.REBALANCE_COMPLETED, Kind.COMMITTED} <= {*kinds}
     assert [each.about for each in kafka.blame(f"pay-{protocol}")] == ["rebalance"]
     assert kafka.doctor(f"pay-{protocol}").group.state == "Empty"
+    verdict = kafka.verify_history(f"pay-{protocol}")
+    assert (verdict.word, verdict.differences) == ("same", [])
+
+
+def test_an_upgrade_is_planned_and_rehearsed_without_touching_the_group(kafka: Cluster) -> None:
+    kafka.produce("orders", ["a"], partition=0)
+    with consumer({"bootstrap.servers": kafka.bootstrap}, "moving", "orders", group_protocol="classic"):
+        kafka.wait_for("moving", "stable", PATIENCE_S)
+        assert kafka.plan_upgrade("moving").verdict == "ready"
+        done = kafka.rehearse_upgrade("moving")
+        assert (done.upgrade, done.downgrade, done.offsets_kept) == ("converted", "converted", True)
+        with pytest.raises(ConfigError, match="must be at least 1"):
+            kafka.rehearse_upgrade("moving", {"group.consumer.max.size": "0"})
+        assert kafka.describe("moving").type == "classic"
+    with pytest.raises(ConfigError, match="grop"):
+        kafka.rehearse_upgrade("moving", {"grop.consumer.migration.policy": "disabled"})
+    for ask in (kafka.plan_upgrade, kafka.rehearse_upgrade, kafka.verify_history):
+        with pytest.raises(BrokerRefused, match="nobody") as refused:
+            ask("nobody")
+        assert refused.value.name == "GROUP_ID_NOT_FOUND"
 
 
 def test_offsets_are_moved_and_groups_deleted(kafka: Cluster) -> None:
