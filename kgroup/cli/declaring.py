@@ -8,10 +8,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-# typer vendors click; these classes have no public name there.
-from typer._click.types import INT, STRING, IntRange, ParamType
 from typer.core import TyperArgument, TyperOption
 
+from kgroup.cli.click import IntRange
 from kgroup.domain import value
 
 STOP_AFTER = "--stop-after DURATION"
@@ -85,12 +84,13 @@ def _spelling(declared: Declared, name: str, kind: type) -> tuple[str, ...]:
     return (f"--{option}/--no-{option}" if kind is bool else f"--{option}",)
 
 
-def _type(kind: type, least: int | None, most: int | None) -> ParamType:
+def _type(kind: type, least: int | None, most: int | None) -> object:
+    """Return the type as typer takes one."""
     if kind is int:
-        return INT if least is most is None else IntRange(least, most)
+        return int if least is most is None else IntRange(least, most)
     if kind is Path:
         from typer.models import TyperPath
 
         return TyperPath()
     assert kind is str, kind
-    return STRING
+    return str

@@ -1,8 +1,8 @@
 """Durations have a unit, numbers are digits: for every option and setting of the command line."""
 
 import pytest
-from typer._click.types import IntParamType
 
+from kgroup.cli.click import IntParamType
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import walk

@@ -113,6 +113,19 @@ def test_libraries_that_belong_to_one_package(library, package):
     assert [name_of(p) for p in users if not p.is_relative_to(PACKAGE / package)] == []
 
 
+def test_one_module_names_what_typer_keeps_private():
+    """The next release of typer breaks that one (decision 77)."""
+    private = {
+        name_of(path)
+        for path in (*modules(), *(ROOT / "tests").rglob("*.py"))
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("typer")
+        and any(part.startswith("_") for part in f"{node.module}.{node.names[0].name}".split("."))
+    }
+    assert private == {"kgroup/cli/click.py"}
+
+
 def test_nothing_that_is_read_can_run_code():
     """Between a process and its own child multiprocessing brings its own; what is stored is data."""
     named = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "copyreg"}

@@ -12,7 +12,7 @@ from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from typer._click import Context, Parameter
+    from kgroup.cli.click import Context, Parameter
 
 OFFERED: Mapping[str, str] = {
     "list": "glob regex state type_ protocol_type topic static_only sort members",

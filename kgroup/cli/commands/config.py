@@ -22,10 +22,8 @@ from kgroup.domain import count_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from typer._click import Command
-    from typer._click import Context as AnyContext
-
     from kgroup.admin.settings import Setting
+    from kgroup.cli.click import Command, Context
 
 APPLIED_WITHIN_S = 5.0
 """How long `config set` waits until the broker shows the change."""
@@ -220,7 +218,7 @@ class _ConfigGroup(OptionsInFront):
     """`config GROUP get` as `config get GROUP`: some users write it in that order."""
 
     def resolve_command(
-        self, ctx: "AnyContext", args: list[str]
+        self, ctx: "Context", args: list[str]
     ) -> "tuple[str | None, Command | None, list[str]]":
         if len(args) > 1 and args[0] not in self.commands and args[1] in ("get", "set"):
             args = [args[1], args[0], *args[2:]]

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.cli.click import get_current_context
 from kgroup.cli.env.config import LocalTarget, default_local_directory
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import misspelt
@@ -166,8 +167,6 @@ def _refuse_without_cluster(directory: Path) -> None:
 
 def _meant(directory: Path) -> str | None:
     """Return the likely intended folder, as it is typed, or None."""
-    from typer._click.globals import get_current_context
-
     from kgroup.admin.shell import word
     from kgroup.log.directory import holds_cluster
 

@@ -4,12 +4,10 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-# typer vendors click; these classes have no public name there.
-from typer._click.exceptions import UsageError
+from kgroup.cli.click import UsageError
 
 if TYPE_CHECKING:
-    from typer._click import Parameter
-
+    from kgroup.cli.click import Parameter
     from kgroup.cli.frame.lazy import KgroupCommand
 
 _SECTIONS = {"--members": "members", "--offsets": "offsets", "--state": "summary"}

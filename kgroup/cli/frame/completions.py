@@ -24,10 +24,8 @@ from kgroup.cli.frame.shared_options import shared_names
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from typer._click import Context
-    from typer._click.core import Parameter
-
     from kgroup.admin.models import Member
+    from kgroup.cli.click import Context, Parameter
 
 
 PATIENCE_S = 1.0

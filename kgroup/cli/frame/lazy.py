@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
 
+from kgroup.cli.click import CompletionItem
 from kgroup.cli.frame.registry import COMMANDS, PANELS, CommandEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from typer._click import Command, HelpFormatter
-    from typer._click import Context as AnyContext
-    from typer._click.shell_completion import CompletionItem
+    from kgroup.cli.click import Command, Context, HelpFormatter
 
 # Context settings of every command: help options a terminal user expects, and wide enough help.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -35,7 +34,7 @@ class KgroupCommand(TyperCommand):
     examples: tuple[tuple[str, str], ...] = ()
     has_json: bool = True
 
-    def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         # A command that is being completed is typed in kgroup's own words.
         if args and not ctx.resilient_parsing:
             from kgroup.cli.frame.accepted import accepted
@@ -44,7 +43,7 @@ class KgroupCommand(TyperCommand):
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
-    def format_help(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write at most a screen: as many examples as fit, at least one; the man page has all."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
@@ -57,7 +56,7 @@ class KgroupCommand(TyperCommand):
                     formatter.write(f"{'':>{formatter.current_indent}}# {comment}\n")
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
-    def format_options(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         from kgroup.cli.frame.shared_options import shared_names
 
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -96,13 +95,13 @@ def _least_lines(formatter: HelpFormatter, rows: list[tuple[str, str]]) -> int:
 class OptionsInFront(TyperGroup):
     """A group of commands that takes the shared options before a command's name as well as after it."""
 
-    def format_commands(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the summaries whole; the parent class cuts them to a line."""
         rows = [(name, (sub.help or "").partition("\n")[0]) for name, sub in self.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-    def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         # A single word (`--help`) has no command after it.
         if len(args) > 1 and args[0].startswith("-"):
             from kgroup.cli.frame.shared_options import behind_the_command
@@ -115,14 +114,14 @@ class OptionsInFront(TyperGroup):
 class RootGroup(OptionsInFront):
     """`kgroup` itself: knows every command by name, imports the one that is used."""
 
-    def get_command(self, ctx: AnyContext, cmd_name: str) -> Command | None:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         entry = COMMANDS.get(cmd_name)
         return load(entry) if entry else None
 
-    def list_commands(self, ctx: AnyContext) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         return list(COMMANDS)
 
-    def format_commands(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         width = max(len(name) for name in COMMANDS)
         for panel in PANELS:
             rows = [(e.name.ljust(width), e.help) for e in COMMANDS.values() if e.panel == panel]
@@ -130,16 +129,12 @@ class RootGroup(OptionsInFront):
                 with formatter.section(panel):
                     formatter.write_dl(rows)
 
-    def shell_complete(self, ctx: AnyContext, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         # The parent class would import every command to read its help.
-        from typer._click.shell_completion import CompletionItem
-
         matches = [e for e in COMMANDS.values() if e.name.startswith(incomplete)]
         return [CompletionItem(e.name, help=e.help) for e in matches]
 
-    def resolve_command(
-        self, ctx: AnyContext, args: list[str]
-    ) -> tuple[str | None, Command | None, list[str]]:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         # The parent class suggests from loaded commands; ours are known by name only.
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command {args[0]!r}")

@@ -3,9 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# typer vendors click; these classes have no public name there.
-from typer._click.exceptions import BadParameter
-
 from kgroup.cli.declaring import option
 from kgroup.cli.frame.described import own_options
 from kgroup.cli.frame.lazy import KgroupCommand
@@ -14,7 +11,7 @@ from kgroup.errors import ConfigError
 from kgroup.text_files import load_yaml, read_text
 
 if TYPE_CHECKING:
-    from typer._click import Context
+    from typer import Context
 
 NAME = "--config"
 
@@ -49,6 +46,9 @@ def _take(ctx: "Context", parameter: object, path: str | None) -> str | None:
         try:
             ctx.default_map = _values(ctx.command, Path(path))
         except ConfigError as error:
+            # Only now: it imports all of typer.
+            from typer import BadParameter
+
             raise BadParameter(error.message) from None
     return path
 

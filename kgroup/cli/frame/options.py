@@ -4,12 +4,10 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
-# typer vendors click; these classes have no public name there.
-from typer._click.types import IntParamType, IntRange
 from typer.core import TyperGroup
 
+from kgroup.cli.click import offer, read_numbers
 from kgroup.cli.declaring import Parameter
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -19,9 +17,6 @@ from kgroup.cli.frame.shared_options import SHARED
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 from kgroup.numbers import INT64_MAX, whole_number
-
-if TYPE_CHECKING:
-    from typer._click import Parameter as Parsed
 
 
 def make(
@@ -62,7 +57,7 @@ def make(
         )
         result.path, result.examples, result.has_json = path, examples, has_json
         for parameter in result.params:
-            _read_strictly(parameter)
+            read_numbers(parameter, _whole)
         if "_KGROUP_COMPLETE" in os.environ:
             _offer_by_metavar(result)
         return result
@@ -75,9 +70,9 @@ def _offer_by_metavar(command: KgroupCommand) -> None:
     from kgroup.cli.frame.completions import complete, offer_for
 
     for parameter in command.params:
-        offer = offer_for(command.path, parameter)
-        if offer is not None and parameter._custom_shell_complete is None:
-            parameter._custom_shell_complete = complete(offer)
+        offered = offer_for(command.path, parameter)
+        if offered is not None:
+            offer(parameter, complete(offered))
 
 
 def _with_units(
@@ -100,18 +95,8 @@ def _durations(parameters: Iterable[inspect.Parameter]) -> Iterator[tuple[str, s
             yield parameter.name, max(declared.names, key=len)
 
 
-def _read_strictly(parameter: "Parsed") -> None:
-    """Let a number be ASCII digits only: click's own reading also takes 1_000 and digits of any script."""
-    kind = parameter.type
-    if isinstance(kind, IntParamType):
-        # Without a range it is one object for all.
-        own = kind if isinstance(kind, IntRange) else IntParamType()
-        own._number_class = _whole  # type: ignore[misc, assignment]
-        own.name = "whole number"
-        parameter.type = own
-
-
 def _whole(text: str | int) -> int:
+    """Read ASCII digits only: click's own reading also takes 1_000 and digits of any script."""
     try:
         return text if isinstance(text, int) else whole_number(text, "", least=-INT64_MAX)
     except ConfigError as error:

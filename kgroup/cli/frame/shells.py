@@ -9,14 +9,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from typer._click.shell_completion import _resolve_context, _resolve_incomplete
-
+from kgroup.cli.click import CompletionItem, completed
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.frame.typed_words import FISH, POSIX, Word, inserted, words
 
 if TYPE_CHECKING:
-    from typer._click import Command
-    from typer._click.shell_completion import CompletionItem
+    from typer.core import TyperGroup
 
 Expand: TypeAlias = Callable[[Sequence[str]], list[str]]
 _BASH = r"""_kgroup_completion() {
@@ -73,7 +71,7 @@ complete -c kgroup -f -a '(__kgroup_complete)'
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def answer(root: "Command", shell: str, asked: Sequence[str], expand: Expand) -> None:
+def answer(root: "TyperGroup", shell: str, asked: Sequence[str], expand: Expand) -> None:
     """Print what completes the line `asked`, in the form that the script of this shell reads.
 
     `expand` is what a command line passes through before it is parsed.
@@ -94,20 +92,12 @@ def answer(root: "Command", shell: str, asked: Sequence[str], expand: Expand) ->
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _offered(root: "Command", typed: Sequence[Word], expand: Expand) -> Iterator["CompletionItem"]:
+def _offered(root: "TyperGroup", typed: Sequence[Word], expand: Expand) -> Iterator[CompletionItem]:
     """Yield what may stand in place of the last word, whole."""
-    from typer._click.shell_completion import CompletionItem
-
     *args, last = expand([word.text for word in typed[1:]]) or [""]
-    ctx = _resolve_context(root, {}, "kgroup", args)
-    # Appends the option's name to args where the word is --option=value.
-    target, incomplete = _resolve_incomplete(ctx, args, last)
-    kind = getattr(target, "param_type_name", "command")
-    if kind == "option":
-        # At an option without its value the parser keeps none of the words.
-        ctx = _resolve_context(root, {}, "kgroup", args[:-1])
-    front = last[: len(last) - len(incomplete)]
-    for item in target.shell_complete(ctx, incomplete):
+    kind, begun, items = completed(root, args, last)
+    front = last[: len(last) - len(begun)]
+    for item in items:
         # Such a name would be an option: --execute may be the id of a group.
         if kind != "argument" or not item.value.startswith("-") or "--" in args:
             yield CompletionItem(front + item.value, help=item.help)
@@ -137,7 +127,7 @@ def _for_bash(last: Word, replaced: str, found: Iterable[str]) -> Iterator[str]:
             yield lead + inserted(word[len(state.text) :], state.quote)
 
 
-def _for_zsh(items: Sequence["CompletionItem"]) -> Iterator[str]:
+def _for_zsh(items: Sequence[CompletionItem]) -> Iterator[str]:
     """Yield each word, then how the list of choices shows it."""
     width = max((len(clean(item.value)) for item in items), default=0)
     for item in items:
@@ -145,7 +135,7 @@ def _for_zsh(items: Sequence["CompletionItem"]) -> Iterator[str]:
         yield f"{clean(item.value):<{width}}  -- {item.help}" if item.help else clean(item.value)
 
 
-def _for_fish(items: Iterable["CompletionItem"]) -> Iterator[str]:
+def _for_fish(items: Iterable[CompletionItem]) -> Iterator[str]:
     """Yield each word with its help after a tab.
 
     fish has no form for a word that holds a tab, and reads a ~ in front as somebody's home.

@@ -8,12 +8,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# typer vendors click; these classes have no public name there.
-from typer._click.exceptions import ClickException, NoArgsIsHelpError, UsageError
 from typer.core import TyperOption
-from typer.exceptions import Abort, Exit
+from typer.exceptions import Abort, Exit, TyperException
 
 import kgroup
+from kgroup.cli.click import NoArgsIsHelpError, UsageError
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, RootGroup
 from kgroup.cli.frame.running import output_failed
@@ -134,7 +133,7 @@ def run(argv: Sequence[str]) -> int:
         return ExitCode.USAGE
     except UsageError as error:
         return answered(argv, error, _main)
-    except ClickException as error:
+    except TyperException as error:
         print_error(error.format_message())
         return ExitCode.USAGE
     except OSError as error:

@@ -5,17 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-# typer vendors click; these classes have no public name there.
-from typer._click.exceptions import NoSuchOption, UsageError
-
+from kgroup.cli.click import NoSuchOption, UsageError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.registry import COMMANDS, KINDS, OFFSETS
 from kgroup.cli.output.messages import print_error
 
 if TYPE_CHECKING:
-    from typer._click import Context
-
+    from kgroup.cli.click import Context
     from kgroup.cli.frame.peers import Heard
 
 _HELP = ("-h", "--help")

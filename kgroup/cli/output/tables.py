@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
+from kgroup.cli.click import style as styled
 from kgroup.cli.env.escaping import clean
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
@@ -91,8 +92,6 @@ Block: TypeAlias = str | Painted | Table
 
 def painted(text: str, style: str) -> str:
     """Return `text` with the escapes of a style such as "bold red"."""
-    from typer._click.termui import style as styled
-
     words = style.split()
     color = next((word for word in words if word not in ("bold", "dim")), None)
     return styled(text, fg=color, bold="bold" in words or None, dim="dim" in words or None)
