@@ -1,9 +1,10 @@
-"""A broker's error codes in words, with what to do next."""
+"""What was refused or not seen, in words, with what to do next."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
 from kgroup.admin.models import ItemError
+from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.security.rights import DESCRIBE, EVERY, Right, lacking, on_group, on_topic
 
@@ -118,3 +119,13 @@ def is_absent(answer: object) -> TypeGuard[BrokerRefused]:
 def not_found(group_id: str) -> BrokerRefused:
     """Return the error for a group that does not exist."""
     return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
+
+
+def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
+    """Return the error for a share group whose deliveries are in a topic that was not read."""
+    text = (
+        f"{group_id}: start offsets and deliveries are in {SHARE_STATE_TOPIC}, of which there is no segment"
+    )
+    return ItemError(
+        item or group_id, "NOT_SEEN", text, "name the folders of both topics; capture keeps both"
+    )

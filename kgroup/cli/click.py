@@ -3,6 +3,8 @@
 No other module names them, so another release of typer breaks this one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from typer._click import Command, Context, HelpFormatter, Parameter

@@ -9,7 +9,6 @@ from kgroup.admin.models import (
     ClientTag,
     Described,
     GroupDescription,
-    ItemError,
     Member,
     OffsetRow,
     StoredDelivery,
@@ -19,7 +18,8 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import of_application, with_content
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
-from kgroup.domain import EPOCH_TYPES, NO_OFFSET, SHARE_STATE_TOPIC, TopicPartition, grouped
+from kgroup.admin.refusals import unread_deliveries
+from kgroup.domain import EPOCH_TYPES, NO_OFFSET, TopicPartition, grouped
 from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, TaskSets, all_read_by
@@ -72,16 +72,6 @@ def description(
     )
     decoded = of_application(group, application)
     return replace(decoded, no_offsets=None) if decoded.offsets else decoded
-
-
-def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
-    """Return the error for a share group whose deliveries are in a topic that was not read."""
-    text = (
-        f"{group_id}: start offsets and deliveries are in {SHARE_STATE_TOPIC}, of which there is no segment"
-    )
-    return ItemError(
-        item or group_id, "NOT_SEEN", text, "name the folders of both topics; capture keeps both"
-    )
 
 
 def _committed(state: GroupState) -> tuple[OffsetRow, ...]:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.read.replayed import unread_deliveries
+from kgroup.admin.refusals import unread_deliveries
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.read.replayed import description, unread_deliveries
+from kgroup.admin.read.replayed import description
+from kgroup.admin.refusals import unread_deliveries
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
