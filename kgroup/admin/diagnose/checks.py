@@ -428,7 +428,10 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     PartitionStatus.NOT_BEGUN: (
         "KG306",
         "{some}: records came since its owner got it, and nothing is committed",
-        "look at that member's log: it does not get there, has no first offset, or does not commit",
+        (
+            "look at that member's log: it does not get there, has no first offset, or does not commit. One "
+            "that keeps its offsets elsewhere never does, and nothing here shows what it has read"
+        ),
     ),
     PartitionStatus.UNSUBSCRIBED: (
         "KG305",
