@@ -31,6 +31,7 @@ DOUBLE = (
     "owner=dead-static stamps=late",
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
+    "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=20",
 )
 """States without which a check would not be missed."""
 VIEWS = ("all", "broker", "replicas")
@@ -50,6 +51,7 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
     ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
+    ("kgroup.admin.read.lag.topics_matched", lambda *_: set()),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
     ("kgroup.admin.diagnose.checks._FOLLOWING", {}),
     ("kgroup.admin.diagnose.reading._made", lambda *found: import_module(STATUSES).Progress(found[3])),
