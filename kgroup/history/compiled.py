@@ -21,4 +21,4 @@ def runs_as(package: str) -> str:
 def modules(package: str) -> list[str]:
     """Return the modules of a package by their full names, without the package itself."""
     root = importlib.import_module(package)
-    return sorted(f"{package}.{found.name}" for found in pkgutil.iter_modules(root.__path__))
+    return sorted(f"{package}.{module.name}" for module in pkgutil.iter_modules(root.__path__))

@@ -112,15 +112,15 @@ class DeliveryReader:
         self._fold: DeliveryFold | None = None
         if kept is not None:
             self._fold = DeliveryFold(log.partition, topic_names, whole=kept.whole, runs=runs)
-            for place, (value, solid) in kept.states.items():
-                self._fold.states[place] = DeliveryState(value, solid)
+            for key, (value, solid) in kept.states.items():
+                self._fold.states[key] = DeliveryState(value, solid)
 
     @property
     def kept(self) -> KeptDeliveries | None:
         """What another reader needs to continue here; None if nothing was read."""
         if self._fold is None:
             return None
-        states = {place: (state.value, state.solid) for place, state in self._fold.states.items()}
+        states = {key: (state.value, state.solid) for key, state in self._fold.states.items()}
         return KeptDeliveries(self._fold.whole, replace(self.seen), states)
 
     @property
@@ -128,8 +128,8 @@ class DeliveryReader:
         """The stored state of each partition that a share group reads, by group and partition."""
         if self._fold is None:
             return
-        for place, state in self._fold.states.items():
-            yield place.group, self._fold.place_of(place), state
+        for key, state in self._fold.states.items():
+            yield key.group, self._fold.place_of(key), state
 
     @property
     def coverage(self) -> Coverage:

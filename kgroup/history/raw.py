@@ -130,12 +130,12 @@ def _payload(name: str, data: bytes) -> object:
     try:
         if name in ("subscription", "metadata"):
             subscription = Subscription.decode(data)
-            owned = [str(place) for place in subscription.owned]
+            owned = [str(partition) for partition in subscription.owned]
             topics, generation = list(subscription.topics), subscription.generation
             return {"topics": topics, "owned": owned, "generation": generation, "rack": subscription.rack}
         if name == "assignment":
             given = Assignment.decode(data)
-            places = [str(place) for place in given.partitions]
+            places = [str(partition) for partition in given.partitions]
             return {"partitions": places, "user_data": (given.user_data or b"").hex()}
     except DecodeError:  # the bytes of Connect's workers, or of an assignor's own protocol
         pass

@@ -256,10 +256,10 @@ _text = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=("
 
 def _checked(form: _Form) -> Callable[[Plain], Plain]:
     """Return the conversion back for JSON of any type."""
-    wanted, way, layout = form.json, form.back, form.layout
+    classes, way, layout = form.json, form.back, form.layout
 
     def back(plain: Plain) -> Plain:
-        if type(plain) not in wanted:
+        if type(plain) not in classes:
             raise Foreign(f"{type(plain).__name__} where {layout} is wanted")
         return plain if way is None else way(plain)
 

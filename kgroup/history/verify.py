@@ -111,8 +111,8 @@ def hiding_error(said: Said) -> Said | None:
     for error in said["errors"]:
         # An error about the ends of logs has the same name, but then committed offsets were read.
         if error["item"] == said["group_id"] or error["item"] == "offsets" and not committed:
-            found: Said = error
-            return found
+            hiding: Said = error
+            return hiding
     return None
 
 

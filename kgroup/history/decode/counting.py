@@ -122,8 +122,8 @@ class Counter:
 
     def _counted(self, key: bytes) -> KeyCount:
         """Return the count of a key."""
-        found = self.keys.get(key)
-        if found is None:
-            found = self.keys[key] = KeyCount(key, len(self._order))
-            self._order.append(found)
-        return found
+        count = self.keys.get(key)
+        if count is None:
+            count = self.keys[key] = KeyCount(key, len(self._order))
+            self._order.append(count)
+        return count

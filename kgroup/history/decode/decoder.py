@@ -118,7 +118,7 @@ class Decoder:
         Batches that were seen already are skipped.
         """
         hit = -1
-        found = None if self.needles is None else [(-1, needle) for needle in self.needles]
+        hits = None if self.needles is None else [(-1, needle) for needle in self.needles]
         if len(self._slots) > self.max_keys:
             yield from self.flush()
             self._forget()
@@ -147,9 +147,9 @@ class Decoder:
                     yield from self._control(chunk, header)
                     continue
                 # Keys contain a group's name literally: a plain batch without it need not be decoded.
-                if found is not None and not attributes & PACKED:
+                if hits is not None and not attributes & PACKED:
                     if hit < position:
-                        hit = _next(chunk, found, position)
+                        hit = _next(chunk, hits, position)
                     if hit >= end:
                         continue
                 record = self._open(chunk, header)
@@ -253,10 +253,10 @@ class Decoder:
                 slot = order[last.next]
                 # Clients commit in the same order each time: most keys are the expected one.
                 if not slot.is_at(data, pos, after):
-                    if (found := self._found(data[pos:after])) is None:
+                    if (other := self._found(data[pos:after])) is None:
                         pos = stop
                         continue
-                    slot, last.next = found, found.number
+                    slot, last.next = other, other.number
                 last = slot
                 size, pos = length(data, after)
                 value_end = pos + (size >> 1)
@@ -339,9 +339,9 @@ class Decoder:
         A key that is not a commit's, does not decode or is no part of a run has the slot that stands for
         none.
         """
-        found = self._slots.get(key, self._unseen)
-        if found is not self._unseen or not self._gather or key[:2] not in _COMMIT_KEYS:
-            return found
+        slot = self._slots.get(key, self._unseen)
+        if slot is not self._unseen or not self._gather or key[:2] not in _COMMIT_KEYS:
+            return slot
         try:
             return self._new_slot(key)
         except DecodeError:
@@ -362,16 +362,16 @@ class Decoder:
         return slot
 
 
-def _next(chunk: bytes, found: list[tuple[int, bytes]], start: int) -> int:
+def _next(chunk: bytes, hits: list[tuple[int, bytes]], start: int) -> int:
     """Return where the next of the needles is, from `start` on; the chunk's length if there is none.
 
-    `found` is a heap of the needles, each after where it was last found: those that lie ahead, or nowhere in
+    `hits` is a heap of the needles, each after where it was last found: those that lie ahead, or nowhere in
     the chunk, are not searched for again.
     """
-    if not found:
+    if not hits:
         return len(chunk)
-    while found[0][0] < start:
-        needle = found[0][1]
+    while hits[0][0] < start:
+        needle = hits[0][1]
         at = chunk.find(needle, start)
-        heapreplace(found, (len(chunk) if at < 0 else at, needle))
-    return found[0][0]
+        heapreplace(hits, (len(chunk) if at < 0 else at, needle))
+    return hits[0][0]

@@ -124,8 +124,8 @@ class Scanner:
                 continue
             base: i64 = read_i64_be(chunk, pos)
             crc: int = read_i32_be(chunk, pos + 17)
-            found: int = checksum(chunk[pos + _CRC_START : end]) if check else crc & 0xFFFFFFFF
-            if found != crc & 0xFFFFFFFF:
+            computed_crc: int = checksum(chunk[pos + _CRC_START : end]) if check else crc & 0xFFFFFFFF
+            if computed_crc != crc & 0xFFFFFFFF:
                 pos = self._skip(chunk, pos, f"checksum of the batch at offset {base} is wrong", final)
                 if pos < 0:
                     return
@@ -154,10 +154,10 @@ class Scanner:
 
     def _message(self, chunk: bytes, pos: int, end: int) -> BatchHeader | None:
         """Return the header of a message of format 0 or 1, None if it is invalid."""
-        found = message_at(chunk, pos, end, self.check_crc)
-        if found is None:
+        message = message_at(chunk, pos, end, self.check_crc)
+        if message is None:
             return None
-        base, last, attributes, first_ts, max_ts, count = found
+        base, last, attributes, first_ts, max_ts, count = message
         if not (0 <= base <= last <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
             return None
         self.batches += 1
@@ -197,11 +197,11 @@ class Scanner:
 
     def resync(self, chunk: bytes, start: int) -> int:
         """Return the first whole batch at or after `start` whose checksum is valid, -1 without one."""
-        found = self._resync(chunk, start)
-        stop = len(chunk) if found < 0 else found
+        batch = self._resync(chunk, start)
+        stop = len(chunk) if batch < 0 else batch
         furthest = self.last_offset + _MAX_RESYNC_OFFSETS
         message: int = find_message(chunk, start, stop, self.last_offset, furthest)
-        return found if message < 0 else message
+        return batch if message < 0 else message
 
     def _resync(self, chunk: bytes, start: int) -> int:
         total = len(chunk)

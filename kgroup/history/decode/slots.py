@@ -57,7 +57,7 @@ class Slot:
         "version",
     )
 
-    def __init__(self, group: GroupRun, place: TopicPartition, key: bytes, number: int) -> None:
+    def __init__(self, group: GroupRun, partition: TopicPartition, key: bytes, number: int) -> None:
         # What each commit changes comes first, to lie together.
         self.next: i64 = 0
         self.key = key
@@ -76,7 +76,7 @@ class Slot:
         self.after: i64 = 0
         self.number: i64 = number
         self.group = group
-        self.place = place
+        self.place = partition
         self.first: i64 = 0
         self.first_offset: i64 = 0
         self.first_ts: i64 = 0
@@ -165,18 +165,18 @@ class GroupRun:
 
     def close(self) -> list[CommitRun | Undecodable]:
         """Return the run, unless it is empty, after its parts that do not decode; a new one begins."""
-        found: list[CommitRun | Undecodable] = []
+        items: list[CommitRun | Undecodable] = []
         parts: list[PartProgress] = []
         for slot in self.dirty:
             try:
                 parts.append(slot.close())
             except DecodeError as error:
-                found.append(Undecodable(self.name, 1, slot.offset, slot.ts, error.message))
+                items.append(Undecodable(self.name, 1, slot.offset, slot.ts, error.message))
         rewinds, self.dirty, self.rewinds = tuple(self.rewinds), [], []
         if parts:
             last = max([part.last.log_offset for part in parts])
-            found.append(CommitRun(self.name, parts[0].first_log_offset, last, tuple(parts), rewinds))
-        return found
+            items.append(CommitRun(self.name, parts[0].first_log_offset, last, tuple(parts), rewinds))
+        return items
 
 
 def metadata_in(value: bytes) -> str:

@@ -99,7 +99,7 @@ def scheduled(before: View, after: View) -> str | None:
     if whose is not None and whose.kind not in (CONNECT, SCHEMA_REGISTRY):
         members = before.members.values()
         threads = (embedded(whose, v.client_id, v.metadata, v.assignment).streams for v in members)
-        given = [each.assignment.next_rebalance_ms for each in threads if each and each.assignment]
+        given = [thread.assignment.next_rebalance_ms for thread in threads if thread and thread.assignment]
     times = [when for when in given if when is not None and when >= 0]
     if times and min(times) == 0:
         return f"generation {before.epoch} asked for it: a task must be freed before another member runs it"
@@ -151,11 +151,11 @@ def _names(tasks: set[str]) -> str:
 
 
 def _workers(view: View) -> dict[str, ConnectWorker]:
-    found = application(view)
-    if found is None or found.kind != CONNECT:
+    recognised = application(view)
+    if recognised is None or recognised.kind != CONNECT:
         return {}
-    parsed = {m: embedded(found, v.client_id, v.metadata, v.assignment) for m, v in view.members.items()}
-    return {member_id: each.connect for member_id, each in parsed.items() if each.connect is not None}
+    parsed = {m: embedded(recognised, v.client_id, v.metadata, v.assignment) for m, v in view.members.items()}
+    return {member_id: member.connect for member_id, member in parsed.items() if member.connect is not None}
 
 
 def _all_work(view: View) -> set[str] | None:

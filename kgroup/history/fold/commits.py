@@ -73,16 +73,16 @@ class Spans:
 
     def _of(self, kind: Kind, letting_go: bool) -> Span:
         """Return the open span of a kind, opened now if there is none."""
-        found = self.open.get((kind, letting_go))
-        if found is None:
-            found = self.open[kind, letting_go] = Span(kind, letting_go)
-        return found
+        span = self.open.get((kind, letting_go))
+        if span is None:
+            span = self.open[kind, letting_go] = Span(kind, letting_go)
+        return span
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """Return the events of the open spans and close them."""
-        found = self.so_far(group, log_partition, state)
+        events = self.so_far(group, log_partition, state)
         self.open = {}
-        return found
+        return events
 
     def so_far(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """Return the events of the open spans, which go on."""

@@ -125,7 +125,7 @@ class DeliveryFold:
 
     def settle(self) -> list[Event]:
         """Return the events still open. The fold can continue afterwards."""
-        return [event for place in self.states for event in self._close(place)]
+        return [event for key in self.states for event in self._close(key)]
 
     def unreadable(self, group: str | None, offset: int, timestamp_ms: int, reason: str) -> Event:
         """Return the event of a record that does not decode."""
@@ -237,9 +237,9 @@ class DeliveryFold:
         event = self._report(Kind.RECORDS_SKIPPED, record, text)
         return [*events, replace(event, cause=cause, records=tuple(pieces), count=count, proven=False)]
 
-    def _close(self, place: StatePlace) -> list[Event]:
+    def _close(self, key: StatePlace) -> list[Event]:
         """Report the open run of a partition and close it."""
-        state = self.states[place]
+        state = self.states[key]
         run, state.run = state.run, _Run()
         events = []
         if run.acknowledged:
@@ -268,10 +268,10 @@ class DeliveryFold:
         event = self._report(kind, records[0], text)
         return replace(event, end_offset=last.offset, end_timestamp_ms=last.timestamp_ms)
 
-    def place_of(self, place: StatePlace) -> TopicPartition:
+    def place_of(self, key: StatePlace) -> TopicPartition:
         """Return the partition by the name of its topic, or by its id if no name is known."""
-        topic = self._names.get(place.topic_id) or uuid_text(place.topic_id)
-        return TopicPartition(topic, place.partition)
+        topic = self._names.get(key.topic_id) or uuid_text(key.topic_id)
+        return TopicPartition(topic, key.partition)
 
     def _report(self, kind: Kind, record: StateRecord, text: str) -> Event:
         at = self.place_of(record.place)

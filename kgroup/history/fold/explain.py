@@ -231,12 +231,12 @@ class Blame:
 def blame(events: Sequence[Event], group: str) -> list[Blame]:
     """Return the last rebalance, rewind, deletion and conversion in `events`, all of `group` in order."""
     own = [e for e in events if e.group == group]
-    found = []
+    blames = []
     for about, kinds in CAUSES.items():
         at = next((i for i in reversed(range(len(own))) if own[i].kind in kinds), None)
         if at is not None:
-            found.append(_blame(own, at, about))
-    return found
+            blames.append(_blame(own, at, about))
+    return blames
 
 
 def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
@@ -248,14 +248,14 @@ def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
     if about == "rewind":
         # Rewinds of one reset: with the same cause, within moments.
         others = [
-            each
-            for each in own[:at]
-            if each.kind is Kind.REWOUND
-            and (each.cause == event.cause or each.suspicious == event.suspicious)
-            and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
+            rewind
+            for rewind in own[:at]
+            if rewind.kind is Kind.REWOUND
+            and (rewind.cause == event.cause or rewind.suspicious == event.suspicious)
+            and event.timestamp_ms - rewind.timestamp_ms <= TOGETHER_MS
         ]
         if others:
-            places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
+            places = tuple(sorted({p for rewind in (*others, event) for p in rewind.partitions}))
             went = f"{len(places)} partitions went back, {partitions_text(places)}"
             event = replace(event, detail=f"{went}; the last of them: {event.detail}", partitions=places)
             return Blame(about, event, (*_led_to(own, own.index(others[0]), about), *others))
@@ -277,7 +277,7 @@ def _root(own: Sequence[Event], at: int) -> int | None:
             break
     else:
         return None
-    changed = any(each.kind in _OWN_CAUSES for each in _led_to(own, i, "rebalance"))
+    changed = any(cause.kind in _OWN_CAUSES for cause in _led_to(own, i, "rebalance"))
     return i if changed else _root(own, i)
 
 

@@ -228,11 +228,11 @@ class Fold:
         return out
 
     def _group(self, name: str, offset: int) -> Group:
-        found = self.groups.get(name)
-        if found is None:
+        group = self.groups.get(name)
+        if group is None:
             # After a gap a group's first record need not be its first: nothing proves it was created there.
-            found = self.groups[name] = Group(GroupState(name), self.whole, first_offset=offset)
-        return found
+            group = self.groups[name] = Group(GroupState(name), self.whole, first_offset=offset)
+        return group
 
     def _enter(self, batch: int, out: list[Event]) -> None:
         """Close what does not reach into this batch."""

@@ -23,12 +23,12 @@ def known(kind: type[V], value: RecordValue | None) -> V | None:
     return value
 
 
-def put(place: dict[str, T], key: str, value: T | None) -> None:
+def put(values: dict[str, T], key: str, value: T | None) -> None:
     """Replace an older value; None removes it."""
     if value is None:
-        place.pop(key, None)
+        values.pop(key, None)
     else:
-        place[key] = value
+        values[key] = value
 
 
 _MEMBERS = {"member": "clients", "target": "targets", "current": "currents"}
@@ -68,13 +68,13 @@ class EpochRecords:
 
         Return the members to be composed again, and whether the record had a topic name requested before.
         """
-        place = self.PLACES.get(type(key))
-        if place is None:
+        attribute = self.PLACES.get(type(key))
+        if attribute is None:
             return self.replay_own(key, value, names)
-        if place in ("group", "target_epoch"):
-            setattr(self, place, value)
+        if attribute in ("group", "target_epoch"):
+            setattr(self, attribute, value)
             return (), False
-        put(getattr(self, place), key.member_id, value)
+        put(getattr(self, attribute), key.member_id, value)
         return (key.member_id,), False
 
     def replay_own(self, key: RecordKey, value: Part, names: TopicNames) -> tuple[Collection[str], bool]:

@@ -52,10 +52,10 @@ class Lives:
         return self.joined.pop(member_id, None)
 
 
-def _remember(place: dict[str, int], member_id: str, at_ms: int) -> None:
-    place[member_id] = at_ms
-    if len(place) > MAX_REMEMBERED:
-        del place[next(iter(place))]
+def _remember(times: dict[str, int], member_id: str, at_ms: int) -> None:
+    times[member_id] = at_ms
+    if len(times) > MAX_REMEMBERED:
+        del times[next(iter(times))]
 
 
 def last_commit(

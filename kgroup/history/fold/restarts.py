@@ -90,7 +90,7 @@ class Absences:
         _remember(self.gone, member.instance_id, _Gone(timestamp_ms, known_ms))
 
 
-def _remember(place: dict[str, _T], instance_id: str, what: _T) -> None:
-    place[instance_id] = what
-    if len(place) > MAX_AWAY:
-        del place[next(iter(place))]
+def _remember(by_instance: dict[str, _T], instance_id: str, what: _T) -> None:
+    by_instance[instance_id] = what
+    if len(by_instance) > MAX_AWAY:
+        del by_instance[next(iter(by_instance))]

@@ -56,15 +56,15 @@ class GroupState:
     def _present(self) -> tuple[str, EpochRecords | None]:
         """Return the group's kind, and its records; None for a kind without epochs."""
         # A conversion removes the other kind's records (CP-67); if compaction left some, the newest win.
-        found, newest, own = "", -2, None
+        kind, newest, own = "", -2, None
         if self.classic is not None:
-            found, newest = CLASSIC, self.newest_classic
+            kind, newest = CLASSIC, self.newest_classic
         for records in (self.consumer, self.streams, self.share):
             if records.is_there and records.newest >= newest:
-                found, newest, own = records.KIND, records.newest, records
-        if not found and (self.offsets or any(self.pending.values())):
-            found = SIMPLE
-        return found, own
+                kind, newest, own = records.KIND, records.newest, records
+        if not kind and (self.offsets or any(self.pending.values())):
+            kind = SIMPLE
+        return kind, own
 
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
         """Apply one record of the group's own state (types 2 to 8 and 10 to 23).

@@ -84,14 +84,14 @@ class StreamsRecords(EpochRecords):
 
     def _epochs(self, now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> dict[TopicPartition, int]:
         """Return the assignment epoch of each partition that an active task reads, else the member's."""
-        found: dict[TopicPartition, int] = {}
+        epochs: dict[TopicPartition, int] = {}
         if now is None:
-            return found
+            return epochs
         for entry in (*now.active_tasks, *now.active_tasks_pending_revocation):
             for number, epoch in epochs_in(entry, max(now.member_epoch, 0)):
                 places = read_by(self.topology, [Task(entry.subtopology_id, number)])
-                found |= dict.fromkeys(places, epoch)
-        return found
+                epochs |= dict.fromkeys(places, epoch)
+        return epochs
 
     @property
     def view(self) -> StreamsView:
@@ -102,7 +102,7 @@ class StreamsRecords(EpochRecords):
         return StreamsView(
             topology=self.topology,
             validated_epoch=group.validated_topology_epoch,
-            configs=tuple((each.key, each.value) for each in group.last_assignment_configs or ()),
+            configs=tuple((config.key, config.value) for config in group.last_assignment_configs or ()),
             has_target=has_target,
             stored_description=group.stored_description_topology_epoch,
             refused_description=group.failed_description_topology_epoch,

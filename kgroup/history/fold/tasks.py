@@ -115,29 +115,29 @@ def all_read_by(
     topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task]
 ) -> frozenset[TopicPartition] | None:
     """Return the partitions that these tasks read; None if some of them are unknown."""
-    wanted = list(tasks)
-    readable = read_by(topology, wanted)
+    all_tasks = list(tasks)
+    readable = read_by(topology, all_tasks)
     if topology is None:
-        return None if wanted else readable
+        return None if all_tasks else readable
     parts = {part.subtopology_id: part for part in topology.subtopologies}
     known = all(
         (part := parts.get(task.subtopology)) is not None
         and not part.source_topic_regex
         and all(TopicPartition(name, task.number) in readable for name in sources_of(part))
-        for task in wanted
+        for task in all_tasks
     )
     return readable if known else None
 
 
 def may_read(
-    topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task], place: TopicPartition
+    topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task], partition: TopicPartition
 ) -> bool:
     """Return whether one of these tasks may read a partition; True if no topology says what is read."""
     if topology is None:
         return True
-    readers = {p.subtopology_id for p in topology.subtopologies if place.topic in sources_of(p)}
+    readers = {p.subtopology_id for p in topology.subtopologies if partition.topic in sources_of(p)}
     patterns = {p.subtopology_id for p in topology.subtopologies if p.source_topic_regex}
-    return any(t.number == place.partition and t.subtopology in readers | patterns for t in tasks)
+    return any(t.number == partition.partition and t.subtopology in readers | patterns for t in tasks)
 
 
 def _is_certain(part: Subtopology, name: str, number: int) -> bool:

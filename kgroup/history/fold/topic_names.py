@@ -32,11 +32,11 @@ class TopicNames:
         """Add a record's id and name; return True if the name was requested in vain before."""
         if topic_id in self.names or not any(topic_id):
             return False
-        wanted = topic_id in self._wanted
-        if wanted or len(self.names) < MAX_NAMES:
+        requested = topic_id in self._wanted
+        if requested or len(self.names) < MAX_NAMES:
             self.names[topic_id] = name
             self._wanted.discard(topic_id)
-        return wanted
+        return requested
 
     def of(self, topic_id: bytes) -> str:
         name = self.names.get(topic_id)

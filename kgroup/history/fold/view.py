@@ -165,8 +165,8 @@ class View:
 def renamed(view: View, names: Mapping[str, str]) -> View:
     """Return the same moment with topic names for ids, as far as `names` (by the id's text) has them."""
 
-    def of(place: TopicPartition) -> TopicPartition:
-        return TopicPartition(names.get(place.topic, place.topic), place.partition)
+    def of(partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(names.get(partition.topic, partition.topic), partition.partition)
 
     members = {
         member_id: replace(
@@ -174,7 +174,7 @@ def renamed(view: View, names: Mapping[str, str]) -> View:
             assigned=frozenset(map(of, member.assigned)),
             revoking=frozenset(map(of, member.revoking)),
             target=None if member.target is None else frozenset(map(of, member.target)),
-            assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
+            assignment_epochs={of(partition): epoch for partition, epoch in member.assignment_epochs.items()},
         )
         for member_id, member in view.members.items()
     }

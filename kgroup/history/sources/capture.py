@@ -88,10 +88,10 @@ class PartitionCapture:
     @classmethod
     def _resumed(cls, folder: Path) -> PartitionCapture:
         folder.mkdir(parents=True, exist_ok=True)
-        found = cls(folder)
+        capture = cls(folder)
         segments = sorted(folder.glob("*.log"))
         # A crash can leave the newest segment without a whole batch: the one before says where to continue.
-        while segments and found.next_offset < 0:
+        while segments and capture.next_offset < 0:
             newest = segments.pop()
             with newest.open("rb+") as file:
                 last, whole = last_batch(file, str(newest))
@@ -99,9 +99,9 @@ class PartitionCapture:
             if last is None:
                 newest.unlink()
                 continue
-            found.path = newest
-            found.continue_after(last)
-        return found
+            capture.path = newest
+            capture.continue_after(last)
+        return capture
 
     def continue_after(self, last: LastBatch) -> None:
         """Begin after the last batch that is kept."""
@@ -274,15 +274,15 @@ def resume(folder: Folder, name: str) -> PartitionCapture:
         return PartitionCapture.resume(folder.path / name)
     assert isinstance(folder, RemoteFolder)
     at, options = folder.place / name, folder.options
-    found = UploadedPartition(at, into=folder)
-    objects = [RemoteFile.of(each, options) for each in open_store(at, options).walk(at)]
+    capture = UploadedPartition(at, into=folder)
+    objects = [RemoteFile.of(entry, options) for entry in open_store(at, options).walk(at)]
     segments = sorted(file for file in objects if is_segment(file))
-    while segments and found.next_offset < 0:
+    while segments and capture.next_offset < 0:
         with (last := segments.pop()).open() as file:
             batch, _ = last_batch(file, str(last))
         if batch is not None:
-            found.continue_after(batch)
-    return found
+            capture.continue_after(batch)
+    return capture
 
 
 OBJECT_BYTES = 16 << 20
@@ -371,7 +371,7 @@ class Capture:
         while at < end:
             data, _ = self.topic.fetch(partition, at)
             part.append(data)
-            if sum(each.waiting for each in self.parts.values()) > _WAITING_BYTES:
+            if sum(capture.waiting for capture in self.parts.values()) > _WAITING_BYTES:
                 self.flush()
             if part.next_offset <= at and data:
                 where = f"{self.topic.name}-{partition}"

@@ -42,10 +42,10 @@ def file_chunks(
         if at:
             file.seek(at)
         while True:
-            wanted = next_read(path, rest, size)
-            read = file.read(wanted if end is None else min(wanted, end - at))
+            length = next_read(path, rest, size)
+            read = file.read(length if end is None else min(length, end - at))
             at += len(read)
-            final = len(read) < wanted or at == end
+            final = len(read) < length or at == end
             chunk = rest + read if rest else read
             if chunk:
                 yield chunk, scanner.headers(chunk, final)

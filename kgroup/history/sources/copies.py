@@ -77,7 +77,7 @@ def copies_of(files: Sequence[AnyFile]) -> list[Copy]:
     folders: dict[str, list[list[AnyFile]]] = {}
     for file in in_order(files):
         chains = folders.setdefault(str(file.parent), [])
-        chain = next((each for each in chains if _follows(each[-1], file)), None)
+        chain = next((older for older in chains if _follows(older[-1], file)), None)
         if chain is None:
             chains.append([file])
         else:
@@ -105,8 +105,8 @@ def in_order(files: Iterable[AnyFile]) -> list[AnyFile]:
 
 def span_of(files: Sequence[AnyFile]) -> Span | None:
     """Return a copy's offsets, read at its two ends; None if it holds nothing valid."""
-    first = next((found for file in files if (found := _first(file)) is not None), None)
-    last = next((found for file in reversed(files) if (found := _last(file)) is not None), None)
+    first = next((offset for file in files if (offset := _first(file)) is not None), None)
+    last = next((offset for file in reversed(files) if (offset := _last(file)) is not None), None)
     return None if first is None or last is None else Span(first, last)
 
 
@@ -208,13 +208,13 @@ class _Batch(NamedTuple):
 
     def offsets(self) -> set[int]:
         """Return the offsets of its records, as far as they decode."""
-        found = set()
+        offsets = set()
         try:
             for record in raw_records(self.chunk, self.header):
-                found.add(record.offset)
+                offsets.add(record.offset)
         except DecodeError:
             pass
-        return found
+        return offsets
 
 
 @dataclass(slots=True)
@@ -264,8 +264,8 @@ class _Cursor:
                             known = len(scanner.bad)
                         if header.last_offset <= self.last:
                             continue
-                        for each in self.damage[passed:]:
-                            each.until = header.base_offset
+                        for damage in self.damage[passed:]:
+                            damage.until = header.base_offset
                         self.last, passed = header.last_offset, len(self.damage)
                         yield _Batch(file, origin + header.position, origin + header.end, chunk, header)
             except OSError as error:
@@ -326,20 +326,20 @@ class _Merge:
         # The newest file may grow, and its end is judged by its reader.
         lost = [bad for bad in lost if bad.source != str(newest.file) or bad.start < (newest.end or 0)]
         stretches = [*most, replace(newest, end=None), *(Stretch(file, 0, None, -1) for file in rest)]
-        return Chosen(tuple(dict.fromkeys(each.file for each in stretches)), tuple(stretches), tuple(lost))
+        return Chosen(tuple(dict.fromkeys(s.file for s in stretches)), tuple(stretches), tuple(lost))
 
     @property
     def notes(self) -> list[str]:
         """A sentence for each copy that adds nothing, and for damage that others make up for."""
-        found, used = list[str](), [cursor for cursor in self._cursors if cursor.used]
+        notes, used = list[str](), [cursor for cursor in self._cursors if cursor.used]
         names = " and ".join(sorted(cursor.copy.name for cursor in used))
         for cursor in self._cursors:
             if not cursor.used and not cursor.left:
-                found.append(f"{cursor.copy.name} is not read, as {names} has all of its records")
+                notes.append(f"{cursor.copy.name} is not read, as {names} has all of its records")
             if not _alone(cursor, used):
                 made_up = [d.range for d in cursor.damage if not d.missing and not d.is_torn_tail]
-                found += [f"{bad}; {names} has what is missing there" for bad in made_up]
-        return found
+                notes += [f"{bad}; {names} has what is missing there" for bad in made_up]
+        return notes
 
     def _of_one_log(self, rivals: list[_Cursor]) -> list[_Cursor]:
         """Return the rivals without copies of what a replaced leader wrote, which end here.
@@ -360,7 +360,7 @@ class _Merge:
     def _take(self, first: int, rivals: list[_Cursor]) -> None:
         """Take the batch with the most records, and step past the others' that it stands for."""
         begun = [(c.head, c) for c in rivals if c.head is not None and c.head.base == first]
-        batch, best = max(begun, key=lambda each: (each[0].header.records, each[1] is self._current))
+        batch, best = max(begun, key=lambda pair: (pair[0].header.records, pair[1] is self._current))
         has = set() if batch.is_whole else batch.offsets()
         for cursor in rivals:
             while cursor is not best and cursor.head is not None and cursor.head.base <= batch.last:
@@ -397,8 +397,8 @@ class _Merge:
             known.end, known.offsets = batch.end, Span(known.offsets.first, last)
             known.records += records
         else:
-            found = _Left(cursor, why, batch.file, batch.start, batch.end, Span(first, last), records)
-            self._left.append(found)
+            omitted = _Left(cursor, why, batch.file, batch.start, batch.end, Span(first, last), records)
+            self._left.append(omitted)
 
 
 def _alone(cursor: _Cursor, used: Sequence[_Cursor]) -> bool:

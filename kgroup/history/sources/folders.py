@@ -63,9 +63,9 @@ class Folder(Protocol):
         ...
 
 
-def folder_at(place: Location, options: StorageOptions) -> Folder:
+def folder_at(location: Location, options: StorageOptions) -> Folder:
     """Return the folder at a place."""
-    return LocalFolder(place.local) if place.is_local else RemoteFolder(place, options)
+    return LocalFolder(location.local) if location.is_local else RemoteFolder(location, options)
 
 
 def read_small(folder: Folder, name: str) -> bytes | None:
@@ -86,10 +86,10 @@ class LocalFolder:
 
     def files(self, below: str = "") -> list[Stored]:
         with _saying("cannot list", self.path):
-            found = [(path, path.stat()) for path in (self.path / below).rglob("*") if path.is_file()]
+            stats = [(path, path.stat()) for path in (self.path / below).rglob("*") if path.is_file()]
         return [
             Stored(path.relative_to(self.path).as_posix(), stat.st_size, int(stat.st_mtime * 1000))
-            for path, stat in found
+            for path, stat in stats
         ]
 
     def open(self, name: str) -> BinaryIO:
@@ -164,8 +164,8 @@ class RemoteFolder:
         start = len(self.place.path) + 1 if self.place.path else 0
         at = self.place / below
         return [
-            Stored(found.location.path[start:], found.size, found.modified_ms)
-            for found in open_store(at, self.options).walk(at)
+            Stored(entry.location.path[start:], entry.size, entry.modified_ms)
+            for entry in open_store(at, self.options).walk(at)
         ]
 
     def open(self, name: str) -> BinaryIO:

@@ -61,10 +61,10 @@ class LiveTopic:
 
     def by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
         """Return the groups by the partition that has their records, in the order of the partitions."""
-        found: dict[int, list[str]] = {}
+        groups: dict[int, list[str]] = {}
         for group_id in group_ids:
-            found.setdefault(offsets_partition_of(group_id, len(self.leaders)), []).append(group_id)
-        return dict(sorted(found.items()))
+            groups.setdefault(offsets_partition_of(group_id, len(self.leaders)), []).append(group_id)
+        return dict(sorted(groups.items()))
 
     def log(self, partition: int) -> LiveLog:
         """Return a partition's log; BrokerRefused for one that is not in the metadata."""
@@ -86,8 +86,8 @@ class LiveTopic:
         topics = self._metadata(None).topics if self.with_names and names is None else ()
         described = next((topic for topic in topics if topic.name == self.name), None)
         if described is None:
-            wanted = (MetadataRequestTopic(name=self.name),)
-            described = next(iter(self._metadata(wanted).topics), None)
+            request = (MetadataRequestTopic(name=self.name),)
+            described = next(iter(self._metadata(request).topics), None)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if described is None else described.error_code
         if code or described is None:
             raise BrokerRefused(
@@ -95,8 +95,8 @@ class LiveTopic:
                 f"{self.name} cannot be read: {_why(code, self.name)}",
                 hint="it exists once a group has committed or joined; reading it needs Read on the topic",
             )
-        found = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
-        self.topic_names = dict(names) if self.with_names and names is not None else found
+        topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
+        self.topic_names = dict(names) if self.with_names and names is not None else topic_names
         self.leaders = {p.partition_index: p.leader_id for p in described.partitions}
 
     def _metadata(self, topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataResponse:

@@ -81,7 +81,7 @@ class SegmentLog:
     @property
     def size(self) -> int:
         """The bytes to read."""
-        return sum((_size(each.file) if each.end is None else each.end) - each.start for each in self.to_read)
+        return sum((_size(s.file) if s.end is None else s.end) - s.start for s in self.to_read)
 
     @property
     def to_read(self) -> tuple[Stretch, ...]:
@@ -100,11 +100,11 @@ class SegmentLog:
         return True
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-        for each in self.to_read:
-            path = each.file
-            scanner = Scanner(str(path), position=each.start, check_crc=self.check_crc)
+        for stretch in self.to_read:
+            path = stretch.file
+            scanner = Scanner(str(path), position=stretch.start, check_crc=self.check_crc)
             try:
-                yield from file_chunks(path, scanner, progress, end=each.end)
+                yield from file_chunks(path, scanner, progress, end=stretch.end)
             except OSError as error:
                 end = max(_size(path), scanner.position)
                 reason = f"cannot be read: {error.strerror}"
@@ -145,11 +145,11 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     segments: dict[int, set[AnyFile]] = {}
     shared: dict[int, set[AnyFile]] = {}
     neighbours: list[RemoteFile] = []
-    for place in places:
-        if isinstance(place, Location) and not place.is_local:
-            below = _remote(place, options or StorageOptions())
+    for location in places:
+        if isinstance(location, Location) and not location.is_local:
+            below = _remote(location, options or StorageOptions())
         else:
-            path = place if isinstance(place, Path) else place.local
+            path = location if isinstance(location, Path) else location.local
             if not path.exists():
                 raise StorageError(f"{path} does not exist")
             inside = (
@@ -160,7 +160,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
             below = _Below([_unpacked(path)] if path.is_file() else _own(inside, path))
         if not below.segments:
             raise StorageError(
-                f"{place} holds no segment of {OFFSETS_TOPIC}",
+                f"{location} holds no segment of {OFFSETS_TOPIC}",
                 hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
             )
         for file in below.segments:
@@ -187,8 +187,8 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     return Look(kept, cluster or other, tuple(notes), tuple(neighbours), kept_state)
 
 
-def _ordered(found: Mapping[int, set[AnyFile]]) -> dict[int, tuple[AnyFile, ...]]:
-    return {number: tuple(in_order([*files])) for number, files in sorted(found.items())}
+def _ordered(partitions: Mapping[int, set[AnyFile]]) -> dict[int, tuple[AnyFile, ...]]:
+    return {number: tuple(in_order([*files])) for number, files in sorted(partitions.items())}
 
 
 def segment_logs(
@@ -216,8 +216,8 @@ def state_logs_of(look: Look) -> list[SegmentLog]:
 
 def _logs(partitions: Mapping[int, Chosen]) -> list[SegmentLog]:
     return [
-        SegmentLog(number, each.files, bad=[*each.bad], stretches=each.stretches)
-        for number, each in partitions.items()
+        SegmentLog(number, kept.files, bad=[*kept.bad], stretches=kept.stretches)
+        for number, kept in partitions.items()
     ]
 
 
@@ -239,14 +239,14 @@ class _Below:
     neighbours: list[RemoteFile] = field(default_factory=list)
 
 
-def _remote(place: Location, options: StorageOptions) -> _Below:
+def _remote(root: Location, options: StorageOptions) -> _Below:
     """Return what lies there; a listing is read as it arrives, and only what may be wanted of it is kept."""
-    store = open_store(place, options)
-    if place.path and "." in place.name:
+    store = open_store(root, options)
+    if root.path and "." in root.name:
         with suppress(StorageMissing):
-            return _Below([_unpacked(RemoteFile.of(store.look(place), options))])
+            return _Below([_unpacked(RemoteFile.of(store.look(root), options))])
     below, kept, topics, seen = _Below(), list[AnyFile](), set[str](), False
-    for entry in store.walk(place):
+    for entry in store.walk(root):
         seen = True
         name = entry.location.name
         if name in (TOPICS_FILE, _PARTITION_FILE):
@@ -258,14 +258,14 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
         elif may_matter(name):
             # Other topics may have any number of segments; of packed ones, one is enough to report it.
             folder = entry.location.parent
-            ours = _is_ours(folder) or folder == place
-            former = _of_former(entry.location.path.removeprefix(place.path).split("/"))
+            ours = _is_ours(folder) or folder == root
+            former = _of_former(entry.location.path.removeprefix(root.path).split("/"))
             matters = _wanted(file := RemoteFile.of(entry, options)) and not former
             if matters and (ours or is_packed(file) and not kept):
                 kept.append(file)
     if not seen:
-        raise StorageMissing(f"there is nothing at {place}", "check its name; kgroup reads what is below it")
-    below.segments = _own(kept, place)
+        raise StorageMissing(f"there is nothing at {root}", "check its name; kgroup reads what is below it")
+    below.segments = _own(kept, root)
     return below
 
 
@@ -329,10 +329,10 @@ def topic_names_near(
     """
     names: dict[bytes, str] = {}
     folders = set()
-    for place in places:
-        if isinstance(place, Location) and not place.is_local:
+    for location in places:
+        if isinstance(location, Location) and not location.is_local:
             continue
-        at = (place if isinstance(place, Path) else place.local).resolve()
+        at = (location if isinstance(location, Path) else location.local).resolve()
         folders |= {at, at.parent, at.parent.parent} if at.is_dir() else {at.parent, at.parent.parent}
     for folder in sorted(folders):
         names |= _topics_file(_text(folder / TOPICS_FILE))

@@ -94,8 +94,8 @@ def plan_splits(
     for log in logs:
         before = (after or {}).get(log.partition, -1)
         if log.stretches:
-            new = [each for each in log.stretches if each.end is None or each.last > before]
-            pieces = [_whole(each.file, each) for each in new]
+            new = [stretch for stretch in log.stretches if stretch.end is None or stretch.last > before]
+            pieces = [_whole(stretch.file, stretch) for stretch in new]
         else:
             pieces = [_whole(file) for file in _files_after(log.files, before)]
         # Merged stretches have each offset once.
@@ -111,7 +111,7 @@ def plan_splits(
 
 def _files_after(files: Sequence[AnyFile], before: int) -> list[AnyFile]:
     """Return the segments that may hold offsets after `before`."""
-    found: list[AnyFile] = []
+    segments: list[AnyFile] = []
     for i, file in enumerate(files):
         # A segment's name is its first offset. Only within a folder does the next one's name show where this
         # one ends; tiered storage may hold a segment twice.
@@ -119,8 +119,8 @@ def _files_after(files: Sequence[AnyFile], before: int) -> list[AnyFile]:
         behind = (base_offset(f) for f in files[i + 1 :] if f.parent == file.parent)
         following = next((b for b in behind if b is not None and (base is None or b > base)), None)
         if following is None or following - 1 > before:
-            found.append(file)
-    return found
+            segments.append(file)
+    return segments
 
 
 def _whole(path: AnyFile, of: Stretch | None = None) -> Piece:
@@ -221,10 +221,10 @@ class SplitReader:
             file.seek(piece.start)
             rest, started, done, at_byte = b"", piece.begins, False, piece.start
             while not done:
-                wanted = next_read(piece.file, rest, self.chunk_bytes)
-                read = file.read(wanted if piece.limit is None else min(wanted, piece.limit - at_byte))
+                length = next_read(piece.file, rest, self.chunk_bytes)
+                read = file.read(length if piece.limit is None else min(length, piece.limit - at_byte))
                 at_byte += len(read)
-                final = len(read) < wanted or at_byte == piece.limit
+                final = len(read) < length or at_byte == piece.limit
                 chunk = rest + read
                 if not started:
                     at = scanner.resync(chunk, 0)

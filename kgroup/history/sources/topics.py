@@ -63,8 +63,8 @@ class Recording:
     @property
     def failures(self) -> dict[str, KgroupError]:
         """Partitions not read to their end by the last poll, and why, by name."""
-        found = {self._name(c, number): why for c in self.captures for number, why in c.failures.items()}
-        return found if self._unseen is None else {**found, SHARE_STATE_TOPIC: self._unseen}
+        failures = {self._name(c, number): why for c in self.captures for number, why in c.failures.items()}
+        return failures if self._unseen is None else {**failures, SHARE_STATE_TOPIC: self._unseen}
 
     def _name(self, capture: Capture, number: int) -> str:
         return f"partition {number}" if capture is self._offsets else f"{SHARE_STATE_TOPIC}-{number}"
