@@ -74,15 +74,15 @@ class Directory:
         if uncertain(results):
             self._failed(results)
             return
-        found = []
+        brokers = []
         for name, node in zip(names, results, strict=True):
             broker = broker_of(name, node.data) if isinstance(node, Node) else None
             if broker is not None:
-                found.append(broker)
+                brokers.append(broker)
             elif node is not Failure.NO_NODE:  # Gone is no broker; unreadable is logged.
                 why = node.value if isinstance(node, Failure) else "its data is not that of a broker"
                 self._core.log(Level.WARNING, f"broker {name} cannot be read from ZooKeeper: {why}")
-        self._learnt(found)
+        self._learnt(brokers)
 
     def _failed(self, results: Sequence[Result]) -> None:
         if not uncertain(results):

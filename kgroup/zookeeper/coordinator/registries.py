@@ -203,12 +203,12 @@ class Group:
     ) -> list[RegisteredConsumer]:
         """Return members outside the snapshot that may still deliver these partitions (era 5.6)."""
         inside = set(map(id, snapshot))
-        found: dict[int, RegisteredConsumer] = {}
+        blockers: dict[int, RegisteredConsumer] = {}
         for partition in partitions:
             holder = self.holders.get(partition)
             if holder is not None and id(holder) not in inside and not has_let_go(holder, now_ms):
-                found[id(holder)] = holder
-        return list(found.values())
+                blockers[id(holder)] = holder
+        return list(blockers.values())
 
     def _forget_if_empty(self, member: RegisteredConsumer) -> None:
         if member.gone and not member.holds and self.departed.get(member.consumer_id) is member:

@@ -360,14 +360,14 @@ class Interests:
             self._list()
 
     def _read(self, names: list[str]) -> None:
-        self._term.reader.read(names, lambda found: self._topics_read(names, found), watch=True)
+        self._term.reader.read(names, lambda topics: self._topics_read(names, topics), watch=True)
 
-    def _topics_read(self, names: list[str], found: Found) -> None:
-        if any(partitions in UNCERTAIN for partitions in found.values()):
+    def _topics_read(self, names: list[str], topics: Found) -> None:
+        if any(partitions in UNCERTAIN for partitions in topics.values()):
             # New ones are not known yet, so listing again would find them; known ones have to be read.
             self._term.when_connected(lambda: self._read(names))
             return
-        for name, partitions in found.items():
+        for name, partitions in topics.items():
             self._learnt(name, partitions)
         if self._started is not None:
             started, self._started = self._started, None

@@ -152,8 +152,8 @@ class LegacyDriver:
         if self._socket is None:
             select.select((), (), (), POLL_S)
             return
-        wanted = [self._socket] if self._connecting or self._outbound else []
-        readable, writable, _ = select.select([self._socket], wanted, (), POLL_S)
+        writers = [self._socket] if self._connecting or self._outbound else []
+        readable, writable, _ = select.select([self._socket], writers, (), POLL_S)
         if self._connecting:
             if writable:
                 self._connecting = False

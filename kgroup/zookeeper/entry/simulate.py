@@ -182,8 +182,8 @@ class PushStage(Acting[PlanConsumer]):
         return process
 
     def _at_rest(self) -> bool:
-        wanted = self._wanted()
-        if self._starting or any(not process.running for process in wanted):
+        processes = self._wanted()
+        if self._starting or any(not process.running for process in processes):
             return False
         return any(process.alive for process in self.processes) and unrest(self.world) is None
 

@@ -64,21 +64,21 @@ class Logs:
         except KgroupError as error:
             return dict.fromkeys(asked, error)
 
-    def committed(self, wanted: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Committed | KgroupError]:
+    def committed(self, asked: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Committed | KgroupError]:
         """Return what groups have committed in Kafka for these partitions."""
         if isinstance(self._cluster, KgroupError):
-            return dict.fromkeys(wanted, self._cluster)
+            return dict.fromkeys(asked, self._cluster)
         cluster = self._cluster
         try:
             return cluster.ask_coordinators(
-                wanted,
+                asked,
                 lambda node, names, left_s: {
-                    name: _fetch(cluster, node, name, wanted[name], left_s) for name in names
+                    name: _fetch(cluster, node, name, asked[name], left_s) for name in names
                 },
                 idempotent=True,
             )
         except KgroupError as error:
-            return dict.fromkeys(wanted, error)
+            return dict.fromkeys(asked, error)
 
 
 def _fetch(
@@ -90,17 +90,17 @@ def _fetch(
     )
     request = OffsetFetchRequest(group_id=group_id, topics=asked)
     answer = cluster.ask(node, request, OffsetFetchResponse, versions=(1, 1), timeout_s=left_s)
-    found = {}
+    offsets = {}
     for topic in answer.topics:
         for partition_answer in topic.partitions:
             partition = TopicPartition(topic.name, partition_answer.partition_index)
             if partition_answer.error_code not in _NOTHING_THERE:
                 return refused(partition_answer.error_code, f"the committed offset of {partition}")
             if partition_answer.committed_offset != NO_OFFSET:
-                found[partition] = OffsetAndMetadata(
+                offsets[partition] = OffsetAndMetadata(
                     partition_answer.committed_offset, metadata=partition_answer.metadata or ""
                 )
-    return found
+    return offsets
 
 
 def none_registered() -> Unreachable:

@@ -79,7 +79,7 @@ def with_coordinator(
     ask_tree: Ask, described: tuple[GroupDescription, ...], nodes: Mapping[str, GroupNodes]
 ) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
     """Return the groups with the coordinator that assigned them, and errors for what is unknown about it."""
-    elected = next((found for each in nodes.values() if (found := each.elected) is not None), None)
+    elected = next((broker for group in nodes.values() if (broker := group.elected) is not None), None)
     if elected is None:
         return described, ()
     listeners = _listeners(tree.brokers(ask_tree)[0], elected)
@@ -109,14 +109,14 @@ def describe_groups(
     address: tuple[str, int], group_ids: Iterable[str], timeout_s: float
 ) -> dict[str, DescribedGroup | KgroupError]:
     """Return the coordinator's description of each group, all within `timeout_s`; never raises."""
-    wanted = list(group_ids)
+    names = list(group_ids)
     until = time.monotonic() + timeout_s
     described: dict[str, DescribedGroup | KgroupError] = {}
     for header in (False, True):
         # A cluster does not announce its form of the protocol: it hangs up on the other one.
         try:
             with _Asker(address, Wire(header=header), until) as asker:
-                for name in wanted:
+                for name in names:
                     described[name] = asker.group(name)
                 return described
         except _HungUp as error:
@@ -124,7 +124,7 @@ def describe_groups(
         except KgroupError as error:
             failure = error
             break
-    return dict.fromkeys(wanted, failure) | described
+    return dict.fromkeys(names, failure) | described
 
 
 class _HungUp(Unreachable):

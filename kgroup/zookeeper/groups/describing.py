@@ -44,13 +44,13 @@ class Seen:
     @cached_property
     def subscribed(self) -> frozenset[TopicPartition] | None:
         """The partitions of everything the members subscribe to; None if unknown."""
-        wanted: set[TopicPartition] = set()
+        partitions: set[TopicPartition] = set()
         for registration in self.nodes.registered.values():
             topics = registration.wanted(self.there) if isinstance(registration, Registration) else None
             if topics is None or any(self.hidden(topic) for topic in topics):
                 return None
-            wanted |= {TopicPartition(topic, n) for topic in topics for n in self.there.get(topic, ())}
-        return frozenset(wanted)
+            partitions |= {TopicPartition(topic, n) for topic in topics for n in self.there.get(topic, ())}
+        return frozenset(partitions)
 
     @cached_property
     def state(self) -> str:
@@ -68,10 +68,10 @@ class Seen:
             return UNKNOWN if hidden or nodes.owners else EMPTY
         if any(owner.consumer not in nodes.registered for owner in nodes.owners.values()):
             return UNSETTLED
-        wanted = self.subscribed
-        if wanted is None or nodes.unread & {IDS, OWNERS}:
+        subscribed = self.subscribed
+        if subscribed is None or nodes.unread & {IDS, OWNERS}:
             return LIVE
-        return UNSETTLED if wanted - nodes.owners.keys() else STABLE
+        return UNSETTLED if subscribed - nodes.owners.keys() else STABLE
 
     @property
     def members(self) -> tuple[Member, ...] | None:

@@ -63,11 +63,11 @@ def registration_of(data: bytes) -> Registration:
     return registration_of_pattern("|".join(subscription), pattern == WHITE_LIST)
 
 
-def registration_of_pattern(text: str, wanted: bool) -> Registration:
+def registration_of_pattern(text: str, included: bool) -> Registration:
     """Return a consumer of all topics that a pattern matches, or of all that it does not match."""
     # As the old consumer reads it: commas are alternatives, and quotes around it are not part of it.
     choice = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
-    return Registration(None, choice, excluded=not wanted)
+    return Registration(None, choice, excluded=not included)
 
 
 def broker_of(number: str, data: bytes) -> Broker:

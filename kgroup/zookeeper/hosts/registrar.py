@@ -146,8 +146,8 @@ class Registrar:
         ).encode()
 
     def _read_topics(self, version: int) -> None:
-        wanted = {t.name: t.partitions for t in self._cluster.catalog.topics.values() if not t.internal}
-        names = sorted(wanted.keys() | self._written)
+        topics = {t.name: t.partitions for t in self._cluster.catalog.topics.values() if not t.internal}
+        names = sorted(topics.keys() | self._written)
         if not names:
             self._topics_done(version, True)
             return
@@ -158,7 +158,7 @@ class Registrar:
                 return
             writes = {}
             for name, node in zip(names, results, strict=True):
-                write = self._write_for(name, wanted.get(name), node)
+                write = self._write_for(name, topics.get(name), node)
                 if write is not None:
                     writes[name] = write
             self._write_topics(version, writes)

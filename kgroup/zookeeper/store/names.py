@@ -28,13 +28,13 @@ class Ensemble:
 def parse_ensemble(text: str) -> Ensemble:
     """Return the ensemble of `host:port,[::1]:2181/chroot` (default port 2181); ConfigError otherwise."""
     servers, slash, below = text.strip().partition("/")
-    found = tuple(_server(part.strip(), text) for part in servers.split(",") if part.strip())
-    if not found:
+    addresses = tuple(_server(part.strip(), text) for part in servers.split(",") if part.strip())
+    if not addresses:
         raise ConfigError(f"{text!r} names no ZooKeeper server", _SHAPE)
     parts = below.rstrip("/").split("/") if slash and below.strip("/") else []
     if not all(map(is_name, parts)):
         raise ConfigError(f"{text!r}: {slash + below!r} is no chroot", _SHAPE)
-    return Ensemble(found, "".join(f"/{part}" for part in parts))
+    return Ensemble(addresses, "".join(f"/{part}" for part in parts))
 
 
 def is_name(text: str) -> bool:

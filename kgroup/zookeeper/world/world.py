@@ -716,12 +716,12 @@ def running(world: World) -> list[ConsumerProcess]:
 
 
 def _subscribed(world: World, consumers: list[ConsumerProcess]) -> list[Partition]:
-    found = []
+    subscribed = []
     for topic, partitions in world.topics.items():
         subscriptions = [parse(consumer.topic_count) for consumer in consumers]
         if any(subscription and subscription.streams_of(topic) for subscription in subscriptions):
-            found += [Partition(topic, str(number)) for number in range(partitions)]
-    return found
+            subscribed += [Partition(topic, str(number)) for number in range(partitions)]
+    return subscribed
 
 
 def _owned(world: World, group_id: str, partition: Partition, consumers: list[ConsumerProcess]) -> str | None:
