@@ -84,16 +84,16 @@ class _Reader:
         self._at = 0
 
     def take(self, layout: str) -> tuple[int, ...]:
-        found = struct.unpack_from(layout, self._data, self._at)
+        values = struct.unpack_from(layout, self._data, self._at)
         self._at += struct.calcsize(layout)
-        return found
+        return values
 
     def blob(self, prefix: str = ">I") -> bytes:
         (length,) = self.take(prefix)
-        (found,) = struct.unpack_from(f"{length}s", self._data, self._at)
+        (data,) = struct.unpack_from(f"{length}s", self._data, self._at)
         self._at += length
-        assert isinstance(found, bytes)
-        return found
+        assert isinstance(data, bytes)
+        return data
 
     def text(self) -> str:
         return self.blob(">H").decode("utf-8", "surrogatepass")

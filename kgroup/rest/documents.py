@@ -62,7 +62,7 @@ def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
     if not isinstance(data, list) or not isinstance(metadata, dict):
         raise KgroupError(f"{url} is not a collection of the REST API v3", "is it the address of one?")
     following = metadata.get("next")
-    return [Document(each, url) for each in data], following if isinstance(
+    return [Document(item, url) for item in data], following if isinstance(
         following, str
     ) and following else None
 

@@ -117,31 +117,31 @@ def _principal(text: str) -> str:
 
 
 def _operation(text: str) -> Operation:
-    found = _known(Operation, text)
-    if found is None or found <= Operation.ANY:
-        known = ", ".join(each.name.title().replace("_", "") for each in Operation if each > Operation.ANY)
+    operation = _known(Operation, text)
+    if operation is None or operation <= Operation.ANY:
+        known = ", ".join(value.name.title().replace("_", "") for value in Operation if value > Operation.ANY)
         raise ConfigError(f"--operation {text}: there is no such operation", f"there are {known}")
-    return found
+    return operation
 
 
 def _pattern(text: str) -> PatternType:
-    found = _known(PatternType, text)
-    if not found:
+    pattern = _known(PatternType, text)
+    if not pattern:
         raise ConfigError(
             f"--pattern {text}: there is no such pattern", "literal or prefixed; in filters also any, match"
         )
-    return found
+    return pattern
 
 
 def _fitting(kind: ResourceType, operation: Operation) -> Operation:
     """Return the operation; brokers accept any for any resource, but a useless one is a mistake."""
     if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
-        known = ", ".join(each.name.title().replace("_", "") for each in OPERATIONS[kind])
+        known = ", ".join(value.name.title().replace("_", "") for value in OPERATIONS[kind])
         raise ConfigError(f"{operation.name} is no operation of a {kind.name}", f"there are {known}")
     return operation
 
 
 def _known(kind: type[Kind], text: str) -> Kind | None:
     """Return the value of a name in any of Kafka's spellings (DescribeConfigs, describe-configs …)."""
-    wanted = text.replace("_", "").replace("-", "").upper()
-    return next((each for each in kind if each.name.replace("_", "") == wanted), None)
+    name = text.replace("_", "").replace("-", "").upper()
+    return next((value for value in kind if value.name.replace("_", "") == name), None)

@@ -167,12 +167,12 @@ Kind = TypeVar("Kind", ResourceType, PatternType, Operation, Permission)
 def known(kind: type[Kind], number: int) -> Kind:
     """Return the value of this number; INVALID_REQUEST for one unknown to Kafka 4.3.1."""
     try:
-        found = kind(number)
+        value = kind(number)
     except ValueError:
-        found = kind(0)
-    if not found:
+        value = kind(0)
+    if not value:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown {kind.__name__} {number}")
-    return found
+    return value
 
 
 def check_new(acl: Acl) -> None:
@@ -189,6 +189,6 @@ def check_new(acl: Acl) -> None:
         f"Could not parse principal from `{acl.principal}` (no colon is present separating the principal "
         "type from the principal name)": ":" not in acl.principal,
     }
-    for message, found in wrong.items():
-        if found:
+    for message, applies in wrong.items():
+        if applies:
             raise Refused(ErrorCode.INVALID_REQUEST, message)

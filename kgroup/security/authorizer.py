@@ -22,17 +22,17 @@ class _Rules:
         self._lengths: dict[int, int] = {}  # of prefixes → how many there are
 
     def add(self, acl: Acl) -> None:
-        found = self._of(acl)
-        if acl.pattern is PatternType.PREFIXED and acl.name not in found:
+        by_name = self._of(acl)
+        if acl.pattern is PatternType.PREFIXED and acl.name not in by_name:
             self._lengths[len(acl.name)] = self._lengths.get(len(acl.name), 0) + 1
-        found.setdefault(acl.name, set()).add(acl)
+        by_name.setdefault(acl.name, set()).add(acl)
 
     def remove(self, acl: Acl) -> None:
-        found = self._of(acl)
-        found[acl.name].remove(acl)
-        if found[acl.name]:
+        by_name = self._of(acl)
+        by_name[acl.name].remove(acl)
+        if by_name[acl.name]:
             return
-        del found[acl.name]
+        del by_name[acl.name]
         if acl.pattern is PatternType.PREFIXED:
             self._lengths[len(acl.name)] -= 1
             if not self._lengths[len(acl.name)]:
@@ -48,8 +48,8 @@ class _Rules:
                 yield from self._prefixed.get(name[:length], ())
 
     def all(self) -> Iterator[Acl]:
-        for found in (self._literal, self._prefixed):
-            for acls in found.values():
+        for by_name in (self._literal, self._prefixed):
+            for acls in by_name.values():
                 yield from acls
 
     def _of(self, acl: Acl) -> dict[str, set[Acl]]:

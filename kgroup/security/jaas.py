@@ -64,12 +64,12 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
     tokens, at = [], 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        lexeme = _TOKEN.match(text, at)
+        if lexeme is None:
             raise ValueError("it has a quote that is not closed")
-        at = found.end()
-        if found.lastgroup is not None:
-            value = found[found.lastgroup]
-            quoted = found.lastgroup == "quoted"
-            tokens.append((found.lastgroup, _ESCAPED.sub(plain, value[1:-1]) if quoted else value))
+        at = lexeme.end()
+        if lexeme.lastgroup is not None:
+            value = lexeme[lexeme.lastgroup]
+            quoted = lexeme.lastgroup == "quoted"
+            tokens.append((lexeme.lastgroup, _ESCAPED.sub(plain, value[1:-1]) if quoted else value))
     return tokens

@@ -50,9 +50,9 @@ class ScramMechanism(IntEnum):
     @classmethod
     def named(cls, spelling: str) -> ScramMechanism:
         """Return the mechanism of that name; ValueError for another."""
-        for each in cls:
-            if each.spelling == spelling:
-                return each
+        for mechanism in cls:
+            if mechanism.spelling == spelling:
+                return mechanism
         raise ValueError(spelling)
 
 

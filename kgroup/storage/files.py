@@ -22,8 +22,8 @@ class RemoteFile:
     options: StorageOptions = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, found: Found, options: StorageOptions) -> RemoteFile:
-        return cls(found.location, found.size, found.version, options)
+    def of(cls, entry: Found, options: StorageOptions) -> RemoteFile:
+        return cls(entry.location, entry.size, entry.version, options)
 
     @classmethod
     def at(cls, location: Location, options: StorageOptions) -> RemoteFile:

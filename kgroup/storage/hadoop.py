@@ -55,14 +55,14 @@ class Hadoop:
             raise StorageMissing(f"{location} is a folder, not a file", "name a file in it")
         return self._found(status)
 
-    def read(self, found: Found, start: int, end: int) -> bytes:
-        end = min(end, found.size)
+    def read(self, entry: Found, start: int, end: int) -> bytes:
+        end = min(end, entry.size)
         if start >= end:
             return b""
-        at, path = found.location, _path(found.location)
+        at, path = entry.location, _path(entry.location)
         data = self._call(at, lambda: self._client.read(path).read_range(start, end - start))
         # Checked after the read: a file that was replaced before or meanwhile is another one now.
-        if self.look(at).version != found.version:
+        if self.look(at).version != entry.version:
             raise changed(at)
         return data
 
@@ -90,7 +90,7 @@ class Hadoop:
                 with self._client.create(_path(location), options) as file:
                     file.write(data)
             except Exception as error:
-                if isinstance(error, FileExistsError) or any(each in str(error) for each in _THERE):
+                if isinstance(error, FileExistsError) or any(phrase in str(error) for phrase in _THERE):
                     return False
                 raise
             return True

@@ -45,23 +45,23 @@ class Objects:
 
         return _found(location, self._call(location, lambda: obstore.head(self._store, location.path)))
 
-    def read(self, found: Found, start: int, end: int) -> bytes:
-        end = min(end, found.size)
+    def read(self, entry: Found, start: int, end: int) -> bytes:
+        end = min(end, entry.size)
         if start >= end:
             return b""
         # Not all stores obey If-Match, so the version received is compared as well.
-        meta, data = self._call(found.location, lambda: self._range(found, start, end))
-        if _version(meta) != found.version:
-            raise changed(found.location)
+        meta, data = self._call(entry.location, lambda: self._range(entry, start, end))
+        if _version(meta) != entry.version:
+            raise changed(entry.location)
         return data
 
-    def _range(self, found: Found, start: int, end: int) -> tuple[ObjectMeta, bytes]:
+    def _range(self, entry: Found, start: int, end: int) -> tuple[ObjectMeta, bytes]:
         import obstore
 
         asked: Any = {"range": (start, end)}
-        if found.version.startswith('"'):
-            asked["if_match"] = found.version
-        got = obstore.get(self._store, found.location.path, options=asked)
+        if entry.version.startswith('"'):
+            asked["if_match"] = entry.version
+        got = obstore.get(self._store, entry.location.path, options=asked)
         return got.meta, bytes(got.bytes())
 
     def write(self, location: Location, data: bytes) -> Found:
@@ -101,8 +101,8 @@ class Objects:
             raise failure(error, at, self._options) from None
 
 
-def _found(place: Location, meta: ObjectMeta) -> Found:
-    at = Location(place.scheme, place.host, meta["path"])
+def _found(location: Location, meta: ObjectMeta) -> Found:
+    at = Location(location.scheme, location.host, meta["path"])
     return Found(at, meta["size"], _version(meta), int(meta["last_modified"].timestamp() * 1000))
 
 

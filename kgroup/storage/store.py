@@ -38,7 +38,7 @@ class Store(Protocol):
         """Return what is there now."""
         ...
 
-    def read(self, found: Found, start: int, end: int) -> bytes:
+    def read(self, entry: Found, start: int, end: int) -> bytes:
         """Return the bytes from `start` to before `end`, cut at the object's own end.
 
         StorageChanged if it is another version than the one that was found.

@@ -40,13 +40,13 @@ class Signer(NamedTuple):
 
 def exchange(login: AwsLogin, host: str, within_s: float) -> Exchange:
     """Send a signed request, valid for a quarter of an hour; the broker answers with an id of its own."""
-    found = within(
+    aws = within(
         within_s,
         lambda: signer(login, host),
         "AWS (where its credentials come from)",
         "AWS_PROFILE names a login; AWS_EC2_METADATA_DISABLED=true asks no instance for one",
     )
-    return _exchange(payload(found, host))
+    return _exchange(payload(aws, host))
 
 
 def _exchange(message: bytes) -> Exchange:
@@ -69,10 +69,8 @@ def payload(signer: Signer, host: str) -> bytes:
 
 def bearer_token(login: AwsLogin) -> tuple[str, float]:
     """Return a bearer token for MSK's OAUTHBEARER listeners, and the seconds it lives: the request itself."""
-    found = signer(login, "")
-    url = (
-        f"{_presigned(found, f'kafka.{found.region}.amazonaws.com')}&User-Agent={_AGENT.replace('/', '%2F')}"
-    )
+    aws = signer(login, "")
+    url = f"{_presigned(aws, f'kafka.{aws.region}.amazonaws.com')}&User-Agent={_AGENT.replace('/', '%2F')}"
     return base64.urlsafe_b64encode(url.encode()).rstrip(b"=").decode(), _LIVES_S
 
 

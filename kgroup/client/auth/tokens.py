@@ -326,10 +326,10 @@ def _refused(where: str, answer: httpx.Response, secrets: list[str]) -> KgroupEr
 
 def _fields(body: bytes) -> dict[str, object]:
     try:
-        found = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, UnicodeDecodeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _words(error: Exception) -> str:

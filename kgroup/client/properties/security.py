@@ -147,9 +147,9 @@ def credentials_of(given: Given) -> Credentials:
 
 def _jaas(given: Given, mechanism: str) -> LoginModule:
     """Return the login module given, which must be the mechanism's; one without options if none was."""
-    text, wanted = given.get(JAAS), _MODULES[mechanism]
+    text, module_name = given.get(JAAS), _MODULES[mechanism]
     if text is None:
-        return LoginModule(wanted, {})
+        return LoginModule(module_name, {})
     try:
         module = parse_jaas(text)
     except ValueError as error:
@@ -157,9 +157,9 @@ def _jaas(given: Given, mechanism: str) -> LoginModule:
     if not _CLASS.fullmatch(module.class_name):
         # Anything except the name of a class may be a part of the secret.
         raise ConfigError(f"{given.named(JAAS)} begins with no login module", _AS_JAVA)
-    if module.name != wanted:
+    if module.name != module_name:
         raise ConfigError(
-            f"{given.named(JAAS)} uses {module.name}, and sasl.mechanism {mechanism} wants {wanted}",
+            f"{given.named(JAAS)} uses {module.name}, and sasl.mechanism {mechanism} wants {module_name}",
             "set sasl.mechanism and sasl.jaas.config to what belongs together",
         )
     return module

@@ -49,12 +49,12 @@ def https_of(given: Given, options: Mapping[str, str]) -> Tls | None:
 
 def _only(given: Given, names: tuple[str, ...]) -> str | None:
     """Return the one of these that is given; ConfigError when two are."""
-    found = [name for name in names if given.get(name)]
-    if len(found) > 1:
+    present = [name for name in names if given.get(name)]
+    if len(present) > 1:
         raise ConfigError(
-            f"{given.named(found[0])} and {given.named(found[1])} contradict each other", "keep one"
+            f"{given.named(present[0])} and {given.named(present[1])} contradict each other", "keep one"
         )
-    return found[0] if found else None
+    return present[0] if present else None
 
 
 def _trust(given: Given) -> Store | Pem | None:
@@ -126,10 +126,10 @@ def _versions(given: Given) -> tuple[str, str]:
     """Return the oldest and the newest version that both `ssl.enabled.protocols` and `ssl.protocol` allow."""
     enabled = given.get("ssl.enabled.protocols")
     protocol = given.get("ssl.protocol") or "TLSv1.3"
-    wanted = [v.strip() for v in enabled.split(",")] if enabled else list(_VERSIONS)
+    versions = [v.strip() for v in enabled.split(",")] if enabled else list(_VERSIONS)
     if protocol == "TLSv1.2":
-        wanted = [version for version in wanted if version != "TLSv1.3"]
-    usable = [version for version in _VERSIONS if version in wanted]
+        versions = [version for version in versions if version != "TLSv1.3"]
+    usable = [version for version in _VERSIONS if version in versions]
     if not usable or protocol not in (*_VERSIONS, "TLS"):
         name = "ssl.enabled.protocols" if protocol in (*_VERSIONS, "TLS") else "ssl.protocol"
         raise ConfigError(
