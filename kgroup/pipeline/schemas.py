@@ -71,7 +71,7 @@ def _events() -> pa.Schema:
 
 
 def _type_of(kind: object, number: str) -> pa.DataType:
-    inner = [each for each in get_args(kind) if each not in (NoneType, ...)]
+    inner = [arg for arg in get_args(kind) if arg not in (NoneType, ...)]
     only = inner[0] if inner else kind
     return _NUMBERS[number] if only is int else _OF_EVENTS[only]
 
@@ -255,7 +255,7 @@ RUNS = _schema(
                 pa.field("part", pa.int32()),
                 pa.field("source", pa.string()),
                 pa.field("state", pa.binary()),
-                pa.field("bad", pa.list_(pa.struct([pa.field(*each) for each in _BAD.items()]))),
+                pa.field("bad", pa.list_(pa.struct([pa.field(*column) for column in _BAD.items()]))),
             ]
         )
     ),

@@ -76,7 +76,7 @@ def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
     if groups is not None and not query.grouped:
         raise ConfigError(f"the rows of {name} belong to no group", "omit --group")
     if at_ms is not None and not query.timed:
-        timed = ", ".join(each for each, q in QUERIES.items() if q.timed)
+        timed = ", ".join(table for table, q in QUERIES.items() if q.timed)
         raise ConfigError(f"{name} is not a table of one moment", f"--at goes with {timed}")
     return query
 
@@ -141,7 +141,7 @@ def rows_in_manifest(store: Store, name: str) -> list[Row]:
     """Return the rows of `coverage` and `bad_ranges` from the manifest. Times in ms."""
     bad = store.bad_ranges()
     if name == "bad_ranges":
-        return [{"part": part, **asdict(each)} for part, each in bad]
+        return [{"part": part, **asdict(bad_range)} for part, bad_range in bad]
     return [
         {name: read(covered) for name, (_, read) in schemas.COVERED.items()}
         for covered in (*store.manifest.coverage(bad), *store.manifest.delivery_coverage())

@@ -93,11 +93,11 @@ class _Fetch:
                 about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
                 chosen = [
                     number
-                    for number, each in enumerate(about)
-                    if self.group is None or may_hold(each, (self.group,))
+                    for number, row_group in enumerate(about)
+                    if self.group is None or may_hold(row_group, (self.group,))
                 ]
-                for found in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
-                    rows = with_all_columns(name, pa.Table.from_batches([found]))
+                for row_batch in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
+                    rows = with_all_columns(name, pa.Table.from_batches([row_batch]))
                     if self.group is not None:
                         rows = rows.filter(pc.equal(rows.column("group_id"), self.group))
                     part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)

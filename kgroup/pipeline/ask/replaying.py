@@ -41,7 +41,7 @@ def as_story(store: Store, group: str | None = None) -> Story:
     for event in story.events:
         if event.group and event.log_topic == OFFSETS_TOPIC:
             folds[event.log_partition]._group(event.group, event.offset)
-    found = Story(story.events, folds, story.coverage, story.state_coverage)
+    replayed = Story(story.events, folds, story.coverage, story.state_coverage)
     if story.state_coverage:
-        found.deliveries = {}
-    return found
+        replayed.deliveries = {}
+    return replayed

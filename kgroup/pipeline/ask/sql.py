@@ -98,8 +98,8 @@ def answered(store: Store, question: str, limit: int = 0) -> Answer:
 def rows_of(store: Store, asked: Question) -> list[Row]:
     """Return the rows that answer a question, times in ms."""
     with opened(store, tuple(asked.reads), asked.group) as connection:
-        found = connection.sql(asked.text.format(**_SLOTS), params=dict(asked.values) or None)
-        rows: list[Row] = in_ms(found.to_arrow_table()).to_pylist()
+        relation = connection.sql(asked.text.format(**_SLOTS), params=dict(asked.values) or None)
+        rows: list[Row] = in_ms(relation.to_arrow_table()).to_pylist()
         return rows
 
 

@@ -107,9 +107,9 @@ def timeline(
     behind: list[tuple[int, int]] = []
     at: dict[TopicPartition, int] = {}
     for start in sorted(moves):
-        at |= {place: offset for place, offset in moves[start].items() if ends and place in ends.offsets}
+        at |= {p: offset for p, offset in moves[start].items() if ends and p in ends.offsets}
         if at and ends is not None:
-            behind.append((start, sum(max(0, ends.offsets[place] - offset) for place, offset in at.items())))
+            behind.append((start, sum(max(0, ends.offsets[p] - offset) for p, offset in at.items())))
     ends_ms = None if ends is None else ends.at_ms
     return Timeline(group, own, seconds * 1000, sorted(rates.items()), behind, ends_ms, remark, read_ms)
 

@@ -50,12 +50,12 @@ class TopicIds:
         self, ids: Ids, topic: NDArray[np.int32], topics: list[str]
     ) -> tuple[NDArray[np.int32], pa.Array]:
         """Return the number of each id, and the texts by number; numbers from `MAX_NAMES` on are not kept."""
-        found, first, row = np.unique(ids.view("V16").ravel(), return_index=True, return_inverse=True)
-        raws = found.tolist()
+        distinct, first, row = np.unique(ids.view("V16").ravel(), return_index=True, return_inverse=True)
+        raws = distinct.tolist()
         number = np.array([self._numbers.get(raw, -1) for raw in raws], dtype=np.int32)
         new = np.flatnonzero(number < 0)
         number[new] = np.arange(len(new)) + len(self._known)
-        added = _texts(found[new])
+        added = _texts(distinct[new])
         texts = pa.concat_arrays([self._texts, added])
         if room := len(new[: MAX_NAMES + 1 - len(self._known)]):
             for at, text in zip(new[:room].tolist(), added[:room].to_pylist(), strict=True):

@@ -137,9 +137,9 @@ class Segments:
         since: Since | None = None,
         options: StorageOptions | None = None,
     ) -> Segments:
-        places = [place.local if isinstance(place, Location) and place.is_local else place for place in paths]
+        places = [path.local if isinstance(path, Location) and path.is_local else path for path in paths]
         # Executors have working directories of their own.
-        real = tuple(place.resolve() if isinstance(place, Path) else place for place in places)
+        real = tuple(path.resolve() if isinstance(path, Path) else path for path in places)
         return cls(real, since, options or StorageOptions())
 
     @property
@@ -287,8 +287,8 @@ class LiveCluster:
             return first, end
         if self.since.offset is not None:
             return min(max(first, self.since.offset), end), end
-        found = topic.offset_at(part, self.since.time_ms or 0)
-        return (end if found < 0 else found), end
+        offset = topic.offset_at(part, self.since.time_ms or 0)
+        return (end if offset < 0 else offset), end
 
     def shares(self, part: int, first: int, end: int, step: int) -> list[Split]:
         """Return the offsets from `first` to before `end`, in splits of `step` offsets."""

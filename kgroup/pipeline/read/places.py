@@ -50,11 +50,11 @@ def resumed(splits: Sequence[Split], places: Mapping[int, tuple[str, int]]) -> l
     return left
 
 
-def _start(file: AnyFile, after: int, place: tuple[str, int] | None) -> int:
+def _start(file: AnyFile, after: int, last: tuple[str, int] | None) -> int:
     base = base_offset(file)
     if base is None or base > after:
         return 0
-    positions = [place[1]] if place is not None and place[0] == file.name else []
+    positions = [last[1]] if last is not None and last[0] == file.name else []
     try:
         with file.open("rb") as opened:
             positions += _indexed(file, after - base)

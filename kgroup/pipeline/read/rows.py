@@ -78,9 +78,9 @@ class SplitRows:
 
     def tables(self) -> Iterator[Rows]:
         """Yield tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, if wanted."""
-        for each in self.everything():
-            if not isinstance(each, list):
-                yield each
+        for rows in self.everything():
+            if not isinstance(rows, list):
+                yield rows
 
     def everything(self) -> Iterator[Rows | list[Posted]]:
         """Yield tables by name, and rows of items."""

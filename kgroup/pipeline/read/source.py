@@ -120,10 +120,10 @@ def _since(text: str | None) -> Since | None:
 
 def rows_of(split: Split, table: str, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one table in a split, as Spark wants them."""
-    wanted = to_arrow_schema(schema, timezone="UTC")
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
     for name, rows in SplitRows(split, frozenset({table})).tables():
         if name == table and rows.num_rows:
-            yield from rows.cast(wanted).to_batches()
+            yield from rows.cast(arrow_schema).to_batches()
 
 
 class _BatchReader(DataSourceReader):
@@ -213,8 +213,8 @@ class _StreamReader(DataSourceStreamReader):
             self._look()  # the batch was planned before a restart
         if gone := new.keys() - self._parts.keys():
             raise StorageError(f"{min(gone)} is gone before all of it was read, so the stream cannot go on")
-        found = ((part, file, new[path]) for path, (part, file) in self._parts.items() if path in new)
-        pieces = ((part, Piece(file, *span)) for part, file, span in found)
+        files = ((part, file, new[path]) for path, (part, file) in self._parts.items() if path in new)
+        pieces = ((part, Piece(file, *span)) for part, file, span in files)
         return [SplitPartition(Split(part, 0, (piece,))) for part, piece in pieces]
 
     def _look(self) -> list[SegmentLog]:

@@ -22,15 +22,15 @@ def digest(package: Path) -> str:
     return total.hexdigest()
 
 
-def path_of(wanted: str, shipped: Iterable[str]) -> list[str]:
+def path_of(expected: str, shipped: Iterable[str]) -> list[str]:
     """Return where to look for submodules of kgroup: an installed and compiled kgroup, or `shipped`.
 
-    `wanted` is the digest of what was shipped. Other sources could not read what they are sent.
+    `expected` is the digest of what was shipped. Other sources could not read what they are sent.
     """
     for entry in sys.path:
         package = Path(entry) / "kgroup"
         # Only what was compiled for this interpreter can be loaded.
         compiled = (package.rglob(f"*{suffix}") for suffix in EXTENSION_SUFFIXES)
-        if package.is_dir() and any(next(each, None) for each in compiled) and digest(package) == wanted:
+        if package.is_dir() and any(next(paths, None) for paths in compiled) and digest(package) == expected:
             return [str(package)]
     return list(shipped)

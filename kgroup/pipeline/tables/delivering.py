@@ -90,7 +90,7 @@ class ReadDeliveries:
                 if old:
                     # Files are read whole each time: damage in those that were read again is in `log.bad`.
                     again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
-                    bad += [row_of(each) for each in bad_in(old) if each.source not in again]
+                    bad += [row_of(damage) for damage in bad_in(old) if damage.source not in again]
                 state = {
                     "part": log.partition,
                     "source": log.source,

@@ -193,13 +193,13 @@ def bounds_of(place: Place, name: str, version: int, column: str) -> dict[str, t
         raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
     with failures(place, name):
         files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    found = {}
+    by_path = {}
     for file in files:
         path, bounds = f"{name}/{file['path']}", (file.get(f"min.{column}"), file.get(f"max.{column}"))
         if None in bounds:
             raise StorageError(f"{place.uri(path)} has no bounds of {column} in its table's log", _AGAIN)
-        found[path] = bounds
-    return found
+        by_path[path] = bounds
+    return by_path
 
 
 _AGAIN = "read the segments into a new folder"

@@ -181,7 +181,7 @@ class _ShareFold:
             ahead = next(due, None)
             while True:
                 group = rows.group(self.part, self.share)
-                name = min((each for each in (group, ahead) if each is not None), default=None)
+                name = min((candidate for candidate in (group, ahead) if candidate is not None), default=None)
                 if name is None:
                     break
                 if name == ahead:
@@ -291,7 +291,7 @@ def event_dicts(events: list[tuple[int, Event]]) -> list[Row]:
         row: Row = dict(zip(_NAMES, _VALUES(event), strict=True))
         row["seq"], row["event"] = seq, event.kind.value
         for column in _PLACES:
-            row[column] = [place._asdict() for place in row[column]]
+            row[column] = [partition._asdict() for partition in row[column]]
         rows.append(row)
     return rows
 
@@ -306,8 +306,8 @@ def event_of(row: Row) -> Event:
 def _back(kind: object) -> Callable[[Any], Any] | None:
     """Return the conversion from what Arrow returns to a type of an event's fields."""
     if get_origin(kind) is tuple:
-        place = get_args(kind)[0]
-        return lambda rows: tuple(place(**row) for row in rows)
+        row_class = get_args(kind)[0]
+        return lambda rows: tuple(row_class(**row) for row in rows)
     return Kind if kind is Kind else None
 
 

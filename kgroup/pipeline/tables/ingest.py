@@ -362,9 +362,9 @@ def _up_to_cuts(
 def _overlapping(reads: Sequence[SplitRead]) -> frozenset[int]:
     """Return partitions with two splits that hold the same offsets (copies); `reads` are in order."""
     last: dict[int, int] = {}
-    found = set()
+    partitions = set()
     for span in (read.summary for read in reads if read.summary is not None):
         if span.first_offset <= last.get(span.part, -1):
-            found.add(span.part)
+            partitions.add(span.part)
         last[span.part] = max(last.get(span.part, -1), span.last_offset)
-    return frozenset(found)
+    return frozenset(partitions)

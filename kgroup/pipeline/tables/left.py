@@ -76,12 +76,12 @@ class Left:
             if self._states.get(at.file, (-1, []))[0] != at.row_group:
                 read = self._opened[at.file].read_row_group(at.row_group, columns=["state"])
                 self._states[at.file] = at.row_group, read["state"].to_pylist()
-            found = kept().decode(self._states[at.file][1][at.row])
-            if found.log_partition != part:
-                raise Foreign(f"it is of partition {found.log_partition}")
-            if found.group is not None and found.group.state.group_id != group:
+            stored = kept().decode(self._states[at.file][1][at.row])
+            if stored.log_partition != part:
+                raise Foreign(f"it is of partition {stored.log_partition}")
+            if stored.group is not None and stored.group.state.group_id != group:
                 raise Foreign(f"the row of {group} is about another group")
-            return found
+            return stored
 
 
 @contextmanager

@@ -76,10 +76,10 @@ class Manifest:
 
     def last_offsets(self) -> dict[int, int]:
         """Return the last log offset that was read, by partition."""
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         for span in self.spans:
-            found[span["part"]] = max(found.get(span["part"], -1), span["last_offset"])
-        return found
+            offsets[span["part"]] = max(offsets.get(span["part"], -1), span["last_offset"])
+        return offsets
 
     def parts_of(self, group: str) -> set[int]:
         """Return the partitions that may hold a group: one, unless few groups of a partition were read."""

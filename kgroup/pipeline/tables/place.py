@@ -28,8 +28,8 @@ _SMALL_BYTES = 256 << 10
 class _Ranges(io.RawIOBase):
     """An object that is read in the requested ranges."""
 
-    def __init__(self, store: Store, found: Found) -> None:
-        self._store, self._found = store, found
+    def __init__(self, store: Store, entry: Found) -> None:
+        self._store, self._found = store, entry
         self._at = 0
 
     def readable(self) -> bool:

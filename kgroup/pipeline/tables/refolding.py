@@ -72,7 +72,7 @@ def stored_splits(store: Store) -> list[Split]:
     step = max(1, SPLIT_BYTES // RECORD_BYTES)
     for covered in store.manifest.coverage():
         part = covered.partition
-        own = {table: tuple(found) for table, found in files.get(part, {}).items()}
+        own = {table: tuple(row_files) for table, row_files in files.get(part, {}).items()}
         for number, start in enumerate(range(covered.first_offset, covered.last_offset + 1, step)):
             end = min(start + step, covered.last_offset + 1)
             splits.append(
@@ -118,7 +118,7 @@ def _chunk(split: StoredSplit, batches: list[Row]) -> bytes:
     records = [(*_commit(row), False) for row in _rows(split, "commits", first, last)]
     records += [(*_control(row), False) for row in _rows(split, "control", first, last)]
     records += [(*_marker(row), True) for row in _rows(split, "markers", first, last)]
-    records.sort(key=lambda each: each[0].offset)
+    records.sort(key=lambda pair: pair[0].offset)
     remaining, made = iter(records), list[bytes]()
     ahead = next(remaining, None)
     for batch in batches:

@@ -107,7 +107,7 @@ class Store:
         """
         reads: dict[str, list[tuple[int, int]]] = {}
         for entry in self.manifest.runs:
-            starts = {each["file"]: each["start"] for each in entry["resumed"]}
+            starts = {file["file"]: file["start"] for file in entry["resumed"]}
             for path in entry["files"]:
                 reads.setdefault(path, []).append((entry["run"], starts.get(path, 0)))
         ranges: list[tuple[int, BadRange]] = []
@@ -153,13 +153,13 @@ class Store:
                 pass
 
     def _load(self) -> Manifest:
-        found = recorded(self.place)
-        if found is None:
+        manifest = recorded(self.place)
+        if manifest is None:
             names = ("_delta_log", *(f"{table}/_delta_log" for table in KEPT))
             if self.place.folder is not None and any(self.place.has(name) for name in names):
                 text = f"{self.place.uri()} holds a Delta table of another program"
                 raise ConfigError(text, "name another folder")
-        return found or Manifest()
+        return manifest or Manifest()
 
 
 @dataclass(slots=True)
@@ -317,7 +317,7 @@ def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> p
         if groups is None:
             return with_all_columns(name, file.read())
         about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
-        chosen = [number for number, each in enumerate(about) if may_hold(each, groups)]
+        chosen = [number for number, row_group in enumerate(about) if may_hold(row_group, groups)]
         rows = with_all_columns(name, file.read_row_groups(chosen))
         return rows.filter(pc.is_in(rows["group_id"], pa.array(groups, pa.string())))
     except (OSError, pa.ArrowException) as error:

@@ -55,15 +55,15 @@ class Merge:
         paths = self.packs[number]
         table, part = paths[0].split("/")[0], number_in(paths[0], "part")
         with TableWriter(self.place, self.run, self.token, part, f"{number:05d}") as writer:
-            found = (read_rows(self.place, path) for path in paths)
+            tables = (read_rows(self.place, path) for path in paths)
             if table in BY_GROUP:
-                writer.write(table, newest(pa.concat_tables(found)))
+                writer.write(table, newest(pa.concat_tables(tables)))
             else:
                 # Larger tables: each becomes a row group.
                 held: list[pa.Table] = []
-                for rows in found:
+                for rows in tables:
                     held.append(rows)
-                    if sum(each.num_rows for each in held) >= _ROWS:
+                    if sum(piece.num_rows for piece in held) >= _ROWS:
                         writer.write(table, pa.concat_tables(held).unify_dictionaries())
                         held = []
                 if held:

@@ -43,7 +43,7 @@ class TableFile:
 def folder_in(path: str, name: str) -> str | None:
     """Return the value in the folder `name=VALUE` of a table's file's path; None if there is none."""
     folders = reversed(Path(path).parent.parts)
-    return next((each.partition("=")[2] for each in folders if each.startswith(f"{name}=")), None)
+    return next((folder.partition("=")[2] for folder in folders if folder.startswith(f"{name}=")), None)
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class TableWriter:
                 # Numbers that grow row by row are written as differences.
                 column_encoding=dict.fromkeys(grow, "DELTA_BINARY_PACKED"),
                 # A run writes many small files: what readers do not need is omitted from their footers.
-                write_statistics=[each for each in (*BOUNDED, "group_id") if each in schema.names],
+                write_statistics=[column for column in (*BOUNDED, "group_id") if column in schema.names],
                 store_schema=bool(named),
             )
             self._open[name] = _Open(writer, placed, path, about)
