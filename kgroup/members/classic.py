@@ -282,11 +282,11 @@ class ClassicMember(Asking):
         if response.skip_assignment:
             self._led_by = None
             return self._sync(())
-        wanted = subscribed_topics(self._led)
-        if wanted <= self._known.keys():
+        topics = subscribed_topics(self._led)
+        if topics <= self._known.keys():
             return self._assign()
         self.phase = Phase.ASSIGNING
-        return [NeedTopics(wanted)]
+        return [NeedTopics(topics)]
 
     def _assign(self) -> list[Effect]:
         assert self._protocol is not None

@@ -23,8 +23,8 @@ def commit_request(
 ) -> OffsetCommitRequest:
     """Return a commit of these positions; to be sent in a version up to `NAMES_UNTIL`."""
     topics = grouped(
-        (place.topic, OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=offset))
-        for place, offset in sorted(offsets.items())
+        (p.topic, OffsetCommitRequestPartition(partition_index=p.partition, committed_offset=offset))
+        for p, offset in sorted(offsets.items())
     )
     return OffsetCommitRequest(
         group_id=group_id,

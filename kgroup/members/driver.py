@@ -164,9 +164,9 @@ class Driver:
             request = FindCoordinatorRequest(
                 key="" if batches else group, coordinator_keys=(group,) if batches else ()
             )
-            found = self._transport.request(None, request)
-            assert isinstance(found, FindCoordinatorResponse)
-            answer = found.coordinators[0] if batches else found
+            response = self._transport.request(None, request)
+            assert isinstance(response, FindCoordinatorResponse)
+            answer = response.coordinators[0] if batches else response
             code = answer.error_code
             if code and not ErrorCode(code).retriable:
                 missing = lacking(code, on_group(READ, group))

@@ -183,18 +183,18 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
 
     def _unseen(self) -> frozenset[str]:
         """Return source topics that are unknown, or had too few partitions when they were looked up."""
-        found: set[str] = set()
+        unseen: set[str] = set()
         for part in self.application.topology.subtopologies:
             names = set(sources_of(part))
-            found.update(names - self._topics.keys())
+            unseen.update(names - self._topics.keys())
             sizes = [self._topics[name].partitions for name in names if name in self._topics]
             # A task exists because a topic has its partition: if none is known to, a topic has grown.
             if any(
                 key == part.subtopology_id and number >= max(sizes, default=0)
                 for key, number in self.tasks.active
             ):
-                found |= names
-        return frozenset(found)
+                unseen |= names
+        return frozenset(unseen)
 
 
 def _tasks(listed: Iterable[TaskIds]) -> TaskIdsOf:

@@ -31,9 +31,9 @@ def given(form: Form[T], **more: object) -> Any:
     return field(metadata={"form": form}, **more)  # type: ignore[call-overload]
 
 
-def key_of(each: Field[object]) -> str:
+def key_of(field_: Field[object]) -> str:
     """Return a field's key in the file."""
-    return each.name.removesuffix("_ms")
+    return field_.name.removesuffix("_ms")
 
 
 def read_fields(made: type[T], options: object, where: str) -> T:
@@ -67,10 +67,10 @@ def read(form: Form[T], value: object, where: str) -> T:
 def written(made: object) -> dict[str, object]:
     """Return the mapping that `read_fields` reads; defaults are omitted."""
     return {
-        key_of(each): each.metadata["form"].write(value)
-        for each in fields(made)  # type: ignore[arg-type]
-        if (value := getattr(made, each.name))
-        != (each.default_factory() if each.default_factory is not MISSING else each.default)
+        key_of(field_): field_.metadata["form"].write(value)
+        for field_ in fields(made)  # type: ignore[arg-type]
+        if (value := getattr(made, field_.name))
+        != (field_.default_factory() if field_.default_factory is not MISSING else field_.default)
     }
 
 
@@ -160,7 +160,7 @@ def list_of(form: Form[T]) -> Form[tuple[T, ...]]:
             raise ConfigError(f"{value!r} is not a list", "write [a, b]")
         return tuple(map(form.read, value))
 
-    return Form(read_all, lambda values: [form.write(each) for each in values])
+    return Form(read_all, lambda values: [form.write(item) for item in values])
 
 
 TEXT = Form(_text, str)
@@ -169,6 +169,6 @@ NUMBER = Form(_number, int)
 FLAG = Form(_flag, bool)
 DURATION = Form(_duration_ms, duration_written)
 PARTITIONS = Form(_partitions, partitions_text)
-OFFSETS = Form(_offsets, lambda found: {partitions_text((place,)): at for place, at in sorted(found.items())})
-SHARES = Form(_shares, lambda found: {name: partitions_text(share) for name, share in found.items()})
+OFFSETS = Form(_offsets, lambda offsets: {partitions_text((p,)): at for p, at in sorted(offsets.items())})
+SHARES = Form(_shares, lambda shares: {name: partitions_text(share) for name, share in shares.items()})
 SIZES = Form(lambda value: {_text(k): _number(v) for k, v in _mapping(value).items()}, dict)

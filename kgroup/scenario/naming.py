@@ -94,8 +94,8 @@ class Renaming:
     def _topics(self, topics: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.topics[topic] for topic in topics)
 
-    def _place(self, place: TopicPartition) -> TopicPartition:
-        return TopicPartition(self.topics[place.topic], place.partition)
+    def _place(self, partition: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.topics[partition.topic], partition.partition)
 
 
 def renamed(recorded: Recorded) -> Recorded:

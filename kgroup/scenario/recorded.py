@@ -293,7 +293,7 @@ def text_of(recorded: Recorded) -> str:
         "members:" if recorded.members else "members: {}",
         *(f"  {_flow(name)}: {_flow(written(member))}" for name, member in recorded.members.items()),
         "unknown:" if unknown else "unknown: []",
-        *(f"- {_flow(each)}" for each in unknown),  # type: ignore[attr-defined]
+        *(f"- {_flow(gap)}" for gap in unknown),  # type: ignore[attr-defined]
         "steps:",
         *(f"- {_VERB_OF[type(step)]}: {_flow(written(step))}" for step in recorded.steps),
     ]

@@ -425,14 +425,17 @@ def _commits(
             points.append((part.first_log_offset, part.place, part.first))
         points.append((part.last.log_offset, part.place, part.last.offset))
     for rewind in run.rewinds:
-        place = TopicPartition(rewind.topic, rewind.partition)
-        points += [(rewind.log_offset - 1, place, rewind.before), (rewind.log_offset, place, rewind.after)]
+        partition = TopicPartition(rewind.topic, rewind.partition)
+        points += [
+            (rewind.log_offset - 1, partition, rewind.before),
+            (rewind.log_offset, partition, rewind.after),
+        ]
     left = sum(part.commits for part in run.parts)
     at_once: dict[TopicPartition, int] = {}
-    for _, place, offset in sorted(dict.fromkeys(points)):
-        if place in at_once:
+    for _, partition, offset in sorted(dict.fromkeys(points)):
+        if partition in at_once:
             yield at_once, len(at_once)
             left -= len(at_once)
             at_once = {}
-        at_once[place] = offset
+        at_once[partition] = offset
     yield at_once, left

@@ -122,15 +122,15 @@ class Cluster(Verbs):
         `kgroup.connect(kafka.bootstrap, kafka.client("alice"))` takes them, too. ConfigError for an unknown
         user.
         """
-        found = {"bootstrap.servers": self.bootstrap}
+        settings = {"bootstrap.servers": self.bootstrap}
         if user is None and not self._locked:
-            return found
+            return settings
         if user not in self._users:
             named = ", ".join(self._users) or "none: give users={...}"
             raise ConfigError(f"{user!r} is not a user of this cluster", f"its users are {named}")
         if mechanism not in MECHANISMS.split(","):
             raise ConfigError(f"the mechanism {mechanism!r} is not served", f"one of {MECHANISMS}")
-        return {**found, **_login(user, self._users[user], mechanism)}
+        return {**settings, **_login(user, self._users[user], mechanism)}
 
     def start(self) -> Self:
         """Start the brokers and create the topics; entering does this. ConfigError if they already run."""

@@ -48,7 +48,7 @@ class Fault:
         if not self._serving.call(control.until_hit(self._set, hits, timeout_s)):
             raise TimedOut(
                 f"{self} had {self.hits} of {count_of(hits, 'request')} in {timeout_s:g} s",
-                "\n".join(str(each.rule.shown()) for each in self._set.rules),
+                "\n".join(str(installed.rule.shown()) for installed in self._set.rules),
             )
         return self.fired
 
@@ -62,7 +62,7 @@ class Fault:
             self._check()
 
     def _check(self) -> None:
-        unused = [each.rule for each in self._set.rules if not each.hits]
+        unused = [installed.rule for installed in self._set.rules if not installed.hits]
         if unused:
             rules = "; ".join(str(rule.shown()) for rule in unused)
             raise FaultUnused(

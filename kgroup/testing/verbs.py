@@ -119,10 +119,10 @@ class Verbs(Kafka):
         from kgroup.testing.faults import Fault
 
         given = [*rules, rule] if rule else rules
-        made = [Rule.of(each) for each in given]
+        made = [Rule.of(fields) for fields in given]
         serving = self._running()
-        found = serving.do(lambda: serving.control.faults.add(made, must_fire=must_fire))
-        fault = Fault(serving, found)
+        fault_set = serving.do(lambda: serving.control.faults.add(made, must_fire=must_fire))
+        fault = Fault(serving, fault_set)
         self._faults.append(fault)
         return fault
 
@@ -187,9 +187,9 @@ class Verbs(Kafka):
         """Return a group once it is stable with that many members; TimedOut with its history."""
         serving = self._running()
         if not serving.call(serving.control.until_stable(group, members, timeout_s)):
-            wanted = "" if members is None else f" with {members} members"
+            expected = "" if members is None else f" with {members} members"
             seen = serving.do(lambda: serving.control.shown(group))
-            why = f"{group} was not stable{wanted} in {timeout_s:g} s: last seen {seen}"
+            why = f"{group} was not stable{expected} in {timeout_s:g} s: last seen {seen}"
             raise TimedOut(why, self.last_events(group))
         return self.describe(group)
 
@@ -201,13 +201,13 @@ class Verbs(Kafka):
         the history of all groups that have changed.
         """
         since_ms, end = self.now_ms(), time.monotonic() + timeout_s
-        while not (found := condition()):
+        while not (result := condition()):
             if time.monotonic() >= end:
                 touched = [group] if group is not None else self.groups_since(since_ms)
                 histories = "\n".join(map(self.last_events, touched)) or "no group has changed"
                 raise TimedOut(f"the condition did not hold in {timeout_s:g} s", histories)
             time.sleep(LOOK_S)
-        return found
+        return result
 
     @checked
     def play(

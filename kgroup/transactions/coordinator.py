@@ -90,10 +90,10 @@ class TransactionCoordinator:
         return Outcome(partitions.add(known, added, version, now_ms))
 
     def verify_partitions(
-        self, transactional_id: str, producer: producers.ProducerEpoch, wanted: Collection[TopicPartition]
+        self, transactional_id: str, producer: producers.ProducerEpoch, requested: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """Return for each partition whether the transaction has it: NONE, or TRANSACTION_ABORTABLE."""
-        return partitions.verify(self._owned(transactional_id, producer), wanted)
+        return partitions.verify(self._owned(transactional_id, producer), requested)
 
     def end(
         self,
@@ -152,7 +152,7 @@ class TransactionCoordinator:
     def loaded(self) -> Outcome:
         """Begin service after the last record was replayed: carry out ends that were decided."""
         prepared = [t for t in self._transactions.values() if t.status.prepared]
-        return Outcome(markers=[ending.markers_of(each) for each in prepared])
+        return Outcome(markers=[ending.markers_of(transaction) for transaction in prepared])
 
     def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
         """Apply a record of the log; ValueError for an unknown state."""

@@ -15,9 +15,9 @@ def add(known: Transaction, added: Collection[TopicPartition], version: int, now
     return [known.with_partitions(added, now_ms, version).record()]
 
 
-def verify(known: Transaction, wanted: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+def verify(known: Transaction, requested: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """Return NONE for each partition that the transaction has, TRANSACTION_ABORTABLE for the others."""
     return {
-        each: ErrorCode.NONE if each in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
-        for each in wanted
+        partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in requested
     }

@@ -50,8 +50,8 @@ class ClassicGate:
     @property
     def group(self) -> ClassicGroup | None:
         """The group as its coordinator has it."""
-        found = self.control.state_of(self.group_id).groups.get(self.group_id)
-        return found if isinstance(found, ClassicGroup) else None
+        group = self.control.state_of(self.group_id).groups.get(self.group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     def admits(self, call: AnyCall) -> bool:
         """See `Gate`."""
@@ -263,7 +263,7 @@ class ClassicPlay(Play):
 
     def _join(self, to: Rebalance) -> JoinGroupRequest:
         """Return the first join of a member that fits the generation, whatever the others offer."""
-        topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
+        topics = tuple(sorted({topic for subscribed in self._topics.values() for topic in subscribed}))
         metadata = Subscription(topics, None, (), -1, None).encode()
         names = dict.fromkeys((*([to.assignor] if to.assignor else []), *self._assignors))
         return JoinGroupRequest(

@@ -50,8 +50,8 @@ class ConsumerGate:
     @property
     def group(self) -> ConsumerGroup | None:
         """The group as its coordinator has it."""
-        found = self.control.state_of(self.group_id).groups.get(self.group_id)
-        return found if isinstance(found, ConsumerGroup) else None
+        group = self.control.state_of(self.group_id).groups.get(self.group_id)
+        return group if isinstance(group, ConsumerGroup) else None
 
     def admits(self, call: AnyCall) -> bool:
         """See `Gate`."""
@@ -115,13 +115,13 @@ class RecordedTargets:
         if not gate.serves or to is None or to.target is None:
             return self.inner.assign(group)
         ids = {topic.name: topic.topic_id for topic in gate.control.cluster.catalog.image.by_name.values()}
-        found: dict[str, Assignment] = {}
+        targets: dict[str, Assignment] = {}
         for member_id, spec in group.members.items():
             name = gate.name_of(member_id, spec.instance_id, "") or to.member
             share = numbers_by_topic(to.target.get(name or "", ()))
             target = {ids[topic]: numbers for topic, numbers in share.items()}
-            found[member_id] = spec.current if spec.current == target else target
-        return found
+            targets[member_id] = spec.current if spec.current == target else target
+        return targets
 
 
 class ConsumerPlay(Play):
@@ -212,9 +212,9 @@ class ConsumerPlay(Play):
     def _remove(self, member_id: str, way: str) -> None:
         instance_id = next(
             (
-                each.instance_id
-                for each in self._serving.do(lambda: self._control.members_of(self.group_id))
-                if each.member_id == member_id
+                member.instance_id
+                for member in self._serving.do(lambda: self._control.members_of(self.group_id))
+                if member.member_id == member_id
             ),
             None,
         )

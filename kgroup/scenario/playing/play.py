@@ -181,8 +181,8 @@ class Play(ABC):
 
     def join(self) -> None:
         """Wait until the threads of all members have ended; their connections must be closed or closing."""
-        for each in (*self.actors.values(), *self.over):
-            each.join()
+        for actor in (*self.actors.values(), *self.over):
+            actor.join()
 
     def _begin(self) -> None:
         if self.group_id in self._control.state_of(self.group_id).groups:
@@ -391,11 +391,9 @@ class Play(ABC):
         topics = tuple(
             OffsetDeleteRequestTopic(
                 name=topic,
-                partitions=tuple(
-                    OffsetDeleteRequestPartition(partition_index=each.partition) for each in of_topic
-                ),
+                partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in of_topic),
             )
-            for topic, of_topic in groupby(sorted(step.partitions), lambda place: place.topic)
+            for topic, of_topic in groupby(sorted(step.partitions), lambda partition: partition.topic)
         )
         answer = self._ask(OffsetDeleteRequest(group_id=self.group_id, topics=topics))
         assert isinstance(answer, OffsetDeleteResponse)
@@ -430,12 +428,12 @@ class Play(ABC):
             if spec.instance_id is not None
         }
         names = {}
-        for each in self._control.members_of(self.group_id):
-            name = static.get(each.instance_id) if each.instance_id is not None else ours.get(each.member_id)
-            if name is None and self._is_part(each.instance_id, each.client_id):
+        for m in self._control.members_of(self.group_id):
+            name = static.get(m.instance_id) if m.instance_id is not None else ours.get(m.member_id)
+            if name is None and self._is_part(m.instance_id, m.client_id):
                 name = self._part
             if name is not None:
-                names[each.member_id] = name
+                names[m.member_id] = name
         return names
 
     def _member_id(self, name: str) -> str | None:
@@ -448,7 +446,7 @@ class Play(ABC):
     def _wait(self, holds: Callable[[], T | None], missing: Callable[[], str]) -> T:
         """Return what `holds` returns once that is true; TimedOut says what is missing."""
         end = time.monotonic() + self._timeout_s
-        while not (found := holds()):
+        while not (result := holds()):
             if time.monotonic() >= end:
                 failed = [f"{a.name}: {a.failed.message}" for a in self.actors.values() if a.failed]
                 more = f"; failed: {'; '.join(failed)}" if failed else ""
@@ -458,7 +456,7 @@ class Play(ABC):
             if self._meanwhile is not None:
                 self._meanwhile()
             time.sleep(LOOK_S)
-        return found
+        return result
 
 
 def way_of(step: Stop | Restart) -> str:

@@ -20,9 +20,9 @@ def difference(one: Coordinator, other: Coordinator) -> str | None:
     """Return the first difference of the two, as text; None if their hard state is the same."""
     mine, theirs = one.state, other.state
     for group_id in sorted(mine.groups.keys() | theirs.groups.keys()):
-        found = group_difference(mine.groups.get(group_id), theirs.groups.get(group_id))
-        if found is not None:
-            return f"group {group_id}: {found}"
+        reason = group_difference(mine.groups.get(group_id), theirs.groups.get(group_id))
+        if reason is not None:
+            return f"group {group_id}: {reason}"
     if _offsets(one) != _offsets(other):
         return "committed offsets"
     return None

@@ -103,15 +103,15 @@ def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int
     """
     if any(name not in sizes for part in topology.subtopologies for name in part.source_topics):
         return None
-    wanted: dict[str, int] = {}
+    topics: dict[str, int] = {}
     for part in sorted(topology.subtopologies, key=lambda part: part.subtopology_id):
         for sink in part.repartition_sink_topics:
-            wanted.setdefault(sink, max(sizes[name] for name in part.source_topics))
-    wanted |= {name: sizes[name] for name in wanted if name in sizes}
-    made = Counter(subtopology for subtopology, _ in tasks_of(topology, {**sizes, **wanted}) or ())
+            topics.setdefault(sink, max(sizes[name] for name in part.source_topics))
+    topics |= {name: sizes[name] for name in topics if name in sizes}
+    made = Counter(subtopology for subtopology, _ in tasks_of(topology, {**sizes, **topics}) or ())
     for part in topology.subtopologies:
-        wanted |= {topic.name: made[part.subtopology_id] for topic in part.state_changelog_topics}
-    return wanted
+        topics |= {topic.name: made[part.subtopology_id] for topic in part.state_changelog_topics}
+    return topics
 
 
 def sizes_of(image: TopicImage) -> dict[str, int]:

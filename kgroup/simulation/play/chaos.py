@@ -216,9 +216,9 @@ def _at_rest(world: World, known: Group) -> str:
     if not isinstance(known, StreamsGroup):
         return ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
     sizes = sizes_of(world.image)
-    wanted = None if known.topology is None else internal_topics(known.topology, sizes)
+    topics = None if known.topology is None else internal_topics(known.topology, sizes)
     # Missing ones will be there soon, unless others are in the way.
-    if wanted is None or any(sizes.get(name, size) != size for name, size in wanted.items()):
+    if topics is None or any(sizes.get(name, size) != size for name, size in topics.items()):
         return StreamsState.NOT_READY
     return StreamsState.STABLE
 
@@ -295,8 +295,8 @@ def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int)
     rest_ms = 0
     while world.now_ms < deadline:
         world.schedule.run_until(world.now_ms + LOOK_EVERY_MS)
-        found = ((group.group_id, unrest(world, group)) for group in groups)
-        reasons = {group_id: reason for group_id, reason in found if reason is not None}
+        pairs = ((group.group_id, unrest(world, group)) for group in groups)
+        reasons = {group_id: reason for group_id, reason in pairs if reason is not None}
         rest_ms = 0 if reasons else rest_ms + LOOK_EVERY_MS
         if rest_ms >= REST_LASTS_MS:
             return

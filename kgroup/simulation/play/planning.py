@@ -319,14 +319,14 @@ class Stage(Acting[Process]):
         self.schedule.after(max(down_ms, BROKER_SESSION_MS), lambda: setattr(dead, "up", True))
 
     def _at_rest(self) -> bool:
-        group, wanted = self._group(), self._wanted()
-        if group is None or self._starting or any(not process.running for process in wanted):
+        group, processes = self._group(), self._wanted()
+        if group is None or self._starting or any(not process.running for process in processes):
             return False
         at_rest = ClassicState.STABLE if isinstance(group, ClassicGroup) else ConsumerState.STABLE
-        if group.state != at_rest or len(group.members) != len(wanted):
+        if group.state != at_rest or len(group.members) != len(processes):
             return False
-        held = sum(len(process.holding) for process in wanted)
-        return held == self._size.partitions == sum(len(process.positions) for process in wanted)
+        held = sum(len(process.holding) for process in processes)
+        return held == self._size.partitions == sum(len(process.positions) for process in processes)
 
 
 def compare(

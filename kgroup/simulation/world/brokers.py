@@ -131,11 +131,11 @@ class Brokers:
 
     def partition_of(self, group_id: str) -> Partition:
         """Return the partition that holds a group."""
-        found = self._places.get(group_id)
-        if found is None:
+        partition = self._places.get(group_id)
+        if partition is None:
             number = offsets_partition_of(group_id, len(self.partitions))
-            found = self._places[group_id] = self.partitions[number]
-        return found
+            partition = self._places[group_id] = self.partitions[number]
+        return partition
 
     def coordinator_of(self, group_id: str) -> int | None:
         """Return the broker that leads the group's partition now; None while there is none."""

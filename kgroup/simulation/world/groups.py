@@ -239,9 +239,9 @@ def made_up_topology(rng: Random, group_id: str, topics: tuple[str, ...]) -> Top
 def made_up_shape(rng: Random, group_id: str, topics: tuple[str, ...], threads: list[str]) -> StreamsShape:
     """Return an application of these threads, one to three of them per process."""
     shape = StreamsShape(made_up_topology(rng, group_id, topics))
-    each = rng.choice((1, 1, 2, 3))
+    per_process = rng.choice((1, 1, 2, 3))
     for number, name in enumerate(threads):
-        shape.processes[name] = f"{group_id}-process-{number // each}"
+        shape.processes[name] = f"{group_id}-process-{number // per_process}"
     shape.endpoints = {process for process in sorted(set(shape.processes.values())) if rng.random() < 0.4}
     return shape
 

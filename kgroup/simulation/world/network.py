@@ -103,11 +103,11 @@ class Network:
     def connection(self, client: Endpoint, broker_id: int) -> Connection:
         """Return the open connection of the pair, or a new one."""
         pair = (client.name, broker_id)
-        found = self._open.get(pair)
-        if found is None:
-            found = self._open[pair] = Connection(client, broker_id)
-            found.due_ms = self._last_arrival.get(pair, 0)
-        return found
+        connection = self._open.get(pair)
+        if connection is None:
+            connection = self._open[pair] = Connection(client, broker_id)
+            connection.due_ms = self._last_arrival.get(pair, 0)
+        return connection
 
     def send(self, client: Endpoint, broker_id: int, message: Message, version: int, timeout_ms: int) -> None:
         """Send a request; the client receives an answer, or notice that it must not wait any longer."""

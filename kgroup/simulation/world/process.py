@@ -360,8 +360,8 @@ class Process:
 
     def _fetch_positions(self, member: GroupMember) -> None:
         """Ask for the committed offset of every partition held that is not being read yet."""
-        wanted = numbers_by_topic(p for p in self.holding if p not in self.positions)
-        if not wanted:
+        by_topic = numbers_by_topic(p for p in self.holding if p not in self.positions)
+        if not by_topic:
             return
         modern = isinstance(member, ConsumerMember | StreamsMember)
         group = OffsetFetchRequestGroup(
@@ -370,7 +370,7 @@ class Process:
             member_epoch=member.epoch if isinstance(member, ConsumerMember | StreamsMember) else -1,
             topics=tuple(
                 OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
-                for name, numbers in wanted.items()
+                for name, numbers in by_topic.items()
             ),
         )
         request = OffsetFetchRequest(groups=(group,), require_stable=True)

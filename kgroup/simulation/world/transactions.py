@@ -80,9 +80,11 @@ class Transactions:
 
     def is_open(self, request: TxnOffsetCommitRequest) -> bool:
         """Return whether the commit belongs to a transaction that is not being ended yet."""
-        found = self._open.get(request.producer_id)
+        transaction = self._open.get(request.producer_id)
         return (
-            found is not None and found.committed is None and found.producer_epoch == request.producer_epoch
+            transaction is not None
+            and transaction.committed is None
+            and transaction.producer_epoch == request.producer_epoch
         )
 
     def end(self, transaction: Transaction, committed: bool, heard: Callable[[bool], None]) -> None:
