@@ -383,7 +383,7 @@ def hints_for_absent(
             known = [group.group_id for group in list_groups(cluster).groups]
     near = {name: first_of(get_close_matches(name, known), 3, " or ") for name in absent}
     make = "--create makes a group of this name"
-    return {name: f"did you mean {found}? {make}" if found else make for name, found in near.items()}
+    return {name: f"did you mean {guess}? {make}" if guess else make for name, guess in near.items()}
 
 
 def imported(

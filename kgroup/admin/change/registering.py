@@ -71,15 +71,15 @@ class RegistrationPlan:
     @property
     def after(self) -> dict[str, str]:
         """The settings after the change, if the list does not change meanwhile."""
-        found = dict(self.before)
-        for name, wanted in self.changes.items():
-            if isinstance(wanted, Items):
-                found[name] = ",".join(row.instance_id for row in self.registrants if row.registered)
-            elif wanted is None:
-                found.pop(name, None)
+        settings = dict(self.before)
+        for name, value in self.changes.items():
+            if isinstance(value, Items):
+                settings[name] = ",".join(row.instance_id for row in self.registrants if row.registered)
+            elif value is None:
+                settings.pop(name, None)
             else:
-                found[name] = wanted
-        return found
+                settings[name] = value
+        return settings
 
     @property
     def missing(self) -> tuple[str, ...]:

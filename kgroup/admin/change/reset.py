@@ -143,10 +143,10 @@ class _Log:
         if when not in self._known:
             asked = dict.fromkeys(self._partitions, when)
             self._known[when] = list_offsets(self._cluster, asked, self._topics)
-        found = self._known[when][partition]
-        if isinstance(found, KgroupError):
-            raise found
-        return found.offset
+        listed = self._known[when][partition]
+        if isinstance(listed, KgroupError):
+            raise listed
+        return listed.offset
 
     def within(self, partition: TopicPartition, offset: int) -> Draft:
         """Return the offset, or the end of the log that it lies beyond."""

@@ -24,10 +24,10 @@ def change_settings(cluster: ClusterView, change: SettingsChange) -> str:
     plan = {
         "group_id": change.group_id,
         "settings": {
-            name: {"append" if wanted.added else "subtract": list(wanted.names)}
-            if isinstance(wanted, Items)
-            else wanted
-            for name, wanted in change.changes.items()
+            name: {"append" if value.added else "subtract": list(value.names)}
+            if isinstance(value, Items)
+            else value
+            for name, value in change.changes.items()
         },
         "reason": change.reason,
     }

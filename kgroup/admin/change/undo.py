@@ -83,19 +83,19 @@ def plan_undo(cluster: ClusterView, entry_id: str, group_ids: Iterable[str] = ()
     return replace(plan, groups=tuple(groups))
 
 
-def _left(journal: Journal, entry: Entry, name: str, wanted: frozenset[str]) -> _Changes:
+def _left(journal: Journal, entry: Entry, name: str, groups: frozenset[str]) -> _Changes:
     """Return what an entry changed of these groups, or of all of its groups, and no undo has restored."""
     changed = _changed(entry)
-    strange = wanted - groups_of(entry)
+    strange = groups - groups_of(entry)
     if strange:
         raise SafetyRefused(f"{name} is not about {', '.join(sorted(strange))}", _SHOW)
-    if wanted:
-        changed = {group: rows for group, rows in changed.items() if group in wanted}
+    if groups:
+        changed = {group: rows for group, rows in changed.items() if group in groups}
     if not any(changed.values()):
         raise SafetyRefused(f"{name} changed no committed offset that could be brought back", _SHOW)
     undone = _undone(journal, entry)
     left = {
-        group: {place: step for place, step in rows.items() if (group, *place) not in undone}
+        group: {partition: step for partition, step in rows.items() if (group, *partition) not in undone}
         for group, rows in changed.items()
     }
     if not any(left.values()):
@@ -106,8 +106,8 @@ def _left(journal: Journal, entry: Entry, name: str, wanted: frozenset[str]) -> 
 def _done_beyond(entry: Entry) -> Mapping[str, int | None]:
     """Return at most how many records beyond the start offsets were done when the change forgot them."""
     if entry.command == DELETE:
-        found = entry.plan.get("done_beyond")
-        return found if isinstance(found, Mapping) else {}
+        done_beyond = entry.plan.get("done_beyond")
+        return done_beyond if isinstance(done_beyond, Mapping) else {}
     return {group["group_id"]: group.get("done_beyond") for group in entry.plan["groups"]}
 
 

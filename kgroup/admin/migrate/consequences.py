@@ -66,8 +66,8 @@ def _health(gathered: Evidence) -> Iterator[Check]:
         message = f"whether the group is healthy now is unknown: {hidden.message}"
         yield Check("health", status, message, hint, {}, hidden.code)
     elif wrong := [e for e in gathered.findings if e.severity != INFO and e.code != UNSTORED]:
-        codes = list(dict.fromkeys(each.code for each in wrong))
-        said = first_of([f"{each.code} {each.message}" for each in wrong], 2, "; ")
+        codes = list(dict.fromkeys(finding.code for finding in wrong))
+        said = first_of([f"{finding.code} {finding.message}" for finding in wrong], 2, "; ")
         yield Check("health", WARN, f"not healthy before the roll: {said}", hint, {"findings": codes})
 
 
@@ -84,8 +84,8 @@ def software_of(group_id: str, client_id: str) -> str | None:
 
 def _client_software(gathered: Evidence) -> Check:
     ids = [member.client_id for member in gathered.members]
-    names = [software_of(gathered.group.group_id, each) for each in ids]
-    software = {name: names.count(name) for name in sorted({each for each in names if each is not None})}
+    names = [software_of(gathered.group.group_id, client_id) for client_id in ids]
+    software = {name: names.count(name) for name in sorted({known for known in names if known is not None})}
     evidence = {"client_ids": sorted(set(ids)), "software": software or None}
     needs = "group.protocol=consumer needs Java 4.0 or librdkafka 2.12 (both general availability)"
     if not software:

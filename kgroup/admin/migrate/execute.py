@@ -170,7 +170,7 @@ def listed(offsets: Committed) -> list[list[object]]:
 
 def converted(changed: Iterable[MovedOffset]) -> dict[str, object]:
     """Return the result of a conversion in the journal's form."""
-    return {"result": "converted", "offsets_changed": [asdict(each) for each in changed]}
+    return {"result": "converted", "offsets_changed": [asdict(moved) for moved in changed]}
 
 
 def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
@@ -189,10 +189,10 @@ def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
 
 
 def _offsets(cluster: ClusterView, group_id: str) -> Committed:
-    found = committed(cluster, [group_id])[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    return found.by_place
+    offsets = committed(cluster, [group_id])[group_id]
+    if isinstance(offsets, KgroupError):
+        raise offsets
+    return offsets.by_place
 
 
 def _heartbeat(

@@ -114,8 +114,8 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for each in arrived:
-        signal.raise_signal(each)
+    for signum in arrived:
+        signal.raise_signal(signum)
 
 
 def shown(command: Command) -> str:
@@ -129,5 +129,5 @@ def failure_of(code: int) -> str | None:
     """Return why a hook has no exit code of its own; None for one that has."""
     if code >= 0:
         return None
-    names: Sequence[signal.Signals] = [each for each in signal.Signals if each == -code]
+    names: Sequence[signal.Signals] = [known for known in signal.Signals if known == -code]
     return f"ended by {names[0].name if names else f'signal {-code}'}"

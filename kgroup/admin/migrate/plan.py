@@ -24,8 +24,8 @@ def plan_migration(
     `direction` is upgrade or downgrade. `patterns` are the clients' own subscription patterns; `read_log`
     adds what only the group's records show. Raise BrokerRefused when the group cannot be described.
     """
-    found = gather(cluster, group_id, all_topics=bool(patterns), read_log=read_log)
-    return plan_of(found, direction, patterns)
+    evidence = gather(cluster, group_id, all_topics=bool(patterns), read_log=read_log)
+    return plan_of(evidence, direction, patterns)
 
 
 def plan_of(gathered: Evidence, direction: str, patterns: Sequence[str] = ()) -> MigrationPlan:

@@ -118,9 +118,9 @@ class Stage:
 
     def answer(self, ticket: int, response: type[R], /) -> R | None:
         """Return the answer, of the class named; None while it waits for others."""
-        found = self._answers.get(ticket)
-        assert found is None or isinstance(found, response)
-        return found
+        answer = self._answers.get(ticket)
+        assert answer is None or isinstance(answer, response)
+        return answer
 
     def pass_time(self, ms: int) -> None:
         """Let time pass deadline by deadline."""
@@ -144,8 +144,8 @@ class Stage:
 
     def offsets(self) -> tuple[OffsetFetchResponseTopics, ...]:
         """Return all committed offsets as OffsetFetch reports them."""
-        wanted = OffsetFetchRequestGroup(group_id=self.group_id, topics=None)
-        ticket = self.send(OffsetFetchRequest(groups=(wanted,)), "kgroup", "/127.0.0.1", NAMES_UNTIL)
+        group_request = OffsetFetchRequestGroup(group_id=self.group_id, topics=None)
+        ticket = self.send(OffsetFetchRequest(groups=(group_request,)), "kgroup", "/127.0.0.1", NAMES_UNTIL)
         answer = self.answer(ticket, OffsetFetchResponse)
         assert answer is not None
         (group,) = answer.groups

@@ -262,15 +262,15 @@ class _Roll:
         """Let each member keep what it has, with its user data; assign the rest to those with least."""
         classic = {p.member_id: p for p in self.clients if isinstance(p, ClassicClient)}
         given = {m: list(classic[m].assignment.partitions) if m in classic else [] for m in member_ids}
-        held = {place for places in given.values() for place in places}
+        held = {partition for places in given.values() for partition in places}
         image = self.stage.shard.coordinator.state.image
         topics = {topic for m in member_ids if m in classic for topic in classic[m].topics}
         for topic in sorted(topics & image.by_name.keys()):
             able = [m for m in sorted(given) if m in classic and topic in classic[m].topics]
             for number in range(image.by_name[topic].partitions):
-                place = TopicPartition(topic, number)
-                if place not in held:
-                    given[min(able, key=lambda m: len(given[m]))].append(place)
+                partition = TopicPartition(topic, number)
+                if partition not in held:
+                    given[min(able, key=lambda m: len(given[m]))].append(partition)
         data = {m: classic[m].assignment.user_data if m in classic else None for m in given}
         return {m: Assignment(tuple(sorted(places)), data[m]) for m, places in given.items()}
 

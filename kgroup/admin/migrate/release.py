@@ -64,7 +64,7 @@ def _groups(fleet: Fleet) -> Iterator[Check]:
         yield Check("groups_blocked", BLOCK, message, hint, {"groups": blocked})
     if unknown := by_verdict[UNKNOWN]:
         message = f"of {count_of(len(unknown), 'group')} it is not known whether such a client could join"
-        reasons = {each.reason for row in fleet.rows if row.verdict == UNKNOWN for each in row.unknown}
+        reasons = {check.reason for row in fleet.rows if row.verdict == UNKNOWN for check in row.unknown}
         reason = reasons.pop() if len(reasons) == 1 else None
         yield Check("groups_unknown", UNKNOWN, message, f"{plan} says why", {"groups": unknown}, reason)
     refusing = [row.group_id for row in fleet.rows if "client_settings" in row.warnings]

@@ -366,8 +366,8 @@ class WavesRun:
         groups, stops = {}, []
         for group in self._run.groups:
             pair = [
-                each if isinstance(each, GroupDescription) else None
-                for each in (first[group.group_id], last[group.group_id])
+                described if isinstance(described, GroupDescription) else None
+                for described in (first[group.group_id], last[group.group_id])
             ]
             checks = judged(rules, group, *pair)
             groups[group.group_id] = replace(group, checks=checks)
@@ -410,12 +410,12 @@ def against(fleet: Fleet) -> Iterator[Stop]:
         hint = "remove it from the waves"
         yield Stop(BLOCKED, out.group_id, f"{out.group_id} has no consumer protocol: {out.reason}", hint)
     for row in fleet.rows:
-        for each in row.blockers:
-            message = f"{row.group_id}: blocked: {each.code.replace('_', ' ')}: {each.message}"
-            yield Stop(BLOCKED, row.group_id, message, each.hint)
-        for each in row.unknown if row.verdict == UNKNOWN else ():
-            message = f"{row.group_id}: not known: {each.code.replace('_', ' ')}: {each.message}"
-            yield Stop(UNKNOWN, row.group_id, message, each.hint, each.reason)
+        for check in row.blockers:
+            message = f"{row.group_id}: blocked: {check.code.replace('_', ' ')}: {check.message}"
+            yield Stop(BLOCKED, row.group_id, message, check.hint)
+        for check in row.unknown if row.verdict == UNKNOWN else ():
+            message = f"{row.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}"
+            yield Stop(UNKNOWN, row.group_id, message, check.hint, check.reason)
 
 
 def _stuck(left: Sequence[Look], why: str) -> Iterator[Stop]:

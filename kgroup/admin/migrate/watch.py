@@ -211,18 +211,18 @@ class Tracker:
 
 
 def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str, str | None]]:
-    owned, wanted = partitions_of(member.assignment), partitions_of(member.target_assignment)
+    owned, target = partitions_of(member.assignment), partitions_of(member.target_assignment)
     if member.state == MemberStatus.LEFT:
         hint = "start its successor under the same instance id, or: "
         hint += command("remove-members", group.group_id, options=f"--instance-id {list_item(member.name)}")
         yield "left", f"{member.name} left for now and keeps {_some(owned)}", hint
     elif member.state == MemberStatus.REVOKING:
-        yield "revoking", f"{member.name} has not given up {_some(owned - wanted)}", None
+        yield "revoking", f"{member.name} has not given up {_some(owned - target)}", None
     elif member.state == MemberStatus.WAITING:
-        missing, members = wanted - owned, group.known_members
+        missing, members = target - owned, group.known_members
         holders = sorted({m.name for m in members if partitions_of(m.assignment) & missing})
         by = f", held by {', '.join(holders)}" if holders else ""
-        yield "waiting", f"{member.name} waits for {_some(wanted - owned)}{by}", None
+        yield "waiting", f"{member.name} waits for {_some(target - owned)}{by}", None
 
 
 def _some(partitions: Collection[TopicPartition]) -> str:
@@ -324,11 +324,11 @@ class Eyes:
                 answers[group.group_id] = self._blockers[group.group_id]
             else:
                 changed[group.group_id] = signature
-        for group_id, found in gather_all(self.cluster, changed).items() if changed else ():
-            if isinstance(found, KgroupError):
-                answers[group_id] = found
+        for group_id, evidence in gather_all(self.cluster, changed).items() if changed else ():
+            if isinstance(evidence, KgroupError):
+                answers[group_id] = evidence
                 continue
-            blockers = {c.code: (c.message, c.hint) for c in plan_of(found, self.direction).blockers}
+            blockers = {c.code: (c.message, c.hint) for c in plan_of(evidence, self.direction).blockers}
             answers[group_id] = self._blockers[group_id] = blockers
             self._planned_for[group_id] = changed[group_id]
         return answers

@@ -120,8 +120,8 @@ def _rule(name: str, given: Plain, where: str) -> Plain:
         return None
     if name in _DURATIONS:
         return _seconds(given, at)
-    wanted, hint = (bool, "true or false") if name == "commits" else (int, "a number from 0, or null")
-    if type(given) is not wanted or given < 0:
+    kind, hint = (bool, "true or false") if name == "commits" else (int, "a number from 0, or null")
+    if type(given) is not kind or given < 0:
         raise ConfigError(f"{at}: {given!r} is no value of this rule", hint)
     return given
 

@@ -15,8 +15,8 @@ _AHEAD_MS = 30 * 86_400_000
 
 def document(incident: Incident) -> Document:
     """Return an incident as JSON."""
-    found = asdict(incident) | {"event": f"incident_{incident.event}", "time_ms": incident.at_ms}
-    return found | {"time": iso(incident.at_ms), "since": iso(incident.since_ms)}
+    body = asdict(incident) | {"event": f"incident_{incident.event}", "time_ms": incident.at_ms}
+    return body | {"time": iso(incident.at_ms), "since": iso(incident.since_ms)}
 
 
 def _alerts(incident: Incident) -> object:

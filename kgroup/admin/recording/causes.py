@@ -71,42 +71,44 @@ def bad_of(
         if finding.code in (UNSTORED, UNTRANSACTED) and finding.severity == ERROR
     }
     down = list(_down(now, brokers, unstored))
-    suffering = {each.group for each in down}
-    found = [
-        each
+    suffering = {bad.group for bad in down}
+    others = [
+        bad
         for name, checkup in now.checkups.items()
         # What is not seen, or not stored, because a broker is down says nothing else about the group.
         if name not in suffering or (checkup.healthy is False and name not in unstored)
-        for each in _of_group(name, checkup, now.facts[name], severity, before)
+        for bad in _of_group(name, checkup, now.facts[name], severity, before)
     ]
-    return [*down, *_by_host(found, now)]
+    return [*down, *_by_host(others, now)]
 
 
 def _of_group(name: str, checkup: Checkup, facts: Facts, severity: str, before: Look | None) -> Iterator[Bad]:
     own = f"group {name}"
-    for found in checkup.findings:
-        topics = _topics(facts, found.code) if found.code in _OF_TOPICS else []
-        warned = severity == WARN == found.severity and found.code not in _PASSING
-        counts = found.severity == ERROR or warned
-        if not counts and not (topics and found.severity != INFO):
+    for finding in checkup.findings:
+        topics = _topics(facts, finding.code) if finding.code in _OF_TOPICS else []
+        warned = severity == WARN == finding.severity and finding.code not in _PASSING
+        counts = finding.severity == ERROR or warned
+        if not counts and not (topics and finding.severity != INFO):
             continue
-        evidence = (*found.evidence[:SHOWN], *(() if found.hint is None else (f"next: {found.hint}",)))
-        bad = Bad(own, name, found.code, found.severity, f"{name}: {found.message}", evidence, "")
-        if _is_explained(found.code, facts, before):
+        evidence = (*finding.evidence[:SHOWN], *(() if finding.hint is None else (f"next: {finding.hint}",)))
+        bad = Bad(own, name, finding.code, finding.severity, f"{name}: {finding.message}", evidence, "")
+        if _is_explained(finding.code, facts, before):
             caused_by, records = _cause(name, facts)
             bad = replace(bad, caused_by=caused_by, records=records)
         if topics:
             for topic in topics:
-                title = f"topic {topic}: {CODES[found.code].title.lower()}"
-                yield replace(bad, key=f"topic {topic}", title=title, run=_run(found.code, name, topic))
-        elif found.code in _OF_TRANSACTIONS and (holding := _transactions(facts)):
+                title = f"topic {topic}: {CODES[finding.code].title.lower()}"
+                yield replace(bad, key=f"topic {topic}", title=title, run=_run(finding.code, name, topic))
+        elif finding.code in _OF_TRANSACTIONS and (holding := _transactions(facts)):
             for transaction in holding:
                 title = f"transaction {transaction} does not end"
-                yield replace(bad, key=f"transaction {transaction}", title=title, run=_run(found.code, name))
+                yield replace(
+                    bad, key=f"transaction {transaction}", title=title, run=_run(finding.code, name)
+                )
         else:
-            yield replace(bad, run=_run(found.code, name))
-    if not any(each.severity == ERROR for each in checkup.findings):
-        for status in (each for each in checkup.statuses if each.weight == ERROR):
+            yield replace(bad, run=_run(finding.code, name))
+    if not any(f.severity == ERROR for f in checkup.findings):
+        for status in (s for s in checkup.statuses if s.weight == ERROR):
             title = f"{name}: {first_of(status.partitions)} {status.status}: {status.why}"
             yield Bad(own, name, status.status, ERROR, title, (), command("doctor", name))
 
@@ -121,20 +123,20 @@ def _run(code: str, group: str, topic: str | None = None) -> str:
 def _topics(facts: Facts, code: str) -> list[str]:
     """Return the topics that are gone, were created again, or are damaged, as far as the facts name them."""
     if code == DAMAGED_LOG:
-        return sorted({place.topic for place, _, _ in facts.with_status(PartitionStatus.DAMAGED)})
+        return sorted({partition.topic for partition, _, _ in facts.with_status(PartitionStatus.DAMAGED)})
     rows = {
         row.topic
         for row in facts.group.offsets
         if row.gone or (row.status is not None and row.status.name in NOT_THE_SAME_TOPIC)
     }
-    held = {place.topic for places in facts.gone.values() for place in places}
-    lost = {place.topic for event in facts.recent if event.kind in REMOVED for place in event.partitions}
+    held = {partition.topic for places in facts.gone.values() for partition in places}
+    lost = {p.topic for event in facts.recent if event.kind in REMOVED for p in event.partitions}
     return sorted(rows | held | (lost & facts.gone_topics))
 
 
 def _transactions(facts: Facts) -> list[str]:
-    open_ = {each for those in facts.holding.values() for each in those} | {*facts.transactions}
-    return sorted({each.transactional_id for each in open_ if each.transactional_id})
+    open_ = {transaction for those in facts.holding.values() for transaction in those} | {*facts.transactions}
+    return sorted({transaction.transactional_id for transaction in open_ if transaction.transactional_id})
 
 
 def _is_explained(code: str, facts: Facts, before: Look | None) -> bool:
@@ -148,26 +150,26 @@ def _is_explained(code: str, facts: Facts, before: Look | None) -> bool:
         if before is None or name not in before.lags:
             return False
         had = {(row.topic, row.partition) for row in before.lags[name].offsets}
-        none_added = had == {place for place, _ in facts.rows}
+        none_added = had == {partition for partition, _ in facts.rows}
         return none_added and before.rebalanced.get(name) != rebalanced(facts)
     return code in _OF_REBALANCES and not facts.rebalances
 
 
 def _cause(name: str, facts: Facts) -> tuple[str, tuple[str, ...]]:
     """Return what the records say of the last rebalance within the window, and these records."""
-    for found in blame(facts.recent, name):
-        event = found.event
-        if found.about == "rebalance" and event.cause and event.proven:
-            records = (*found.evidence, event)
+    for blamed in blame(facts.recent, name):
+        event = blamed.event
+        if blamed.about == "rebalance" and event.cause and event.proven:
+            records = (*blamed.evidence, event)
             where = f"{OFFSETS_TOPIC}-{event.log_partition} offset"
-            shown = tuple(f"{where} {each.offset}: {each.detail}" for each in records[-SHOWN:])
+            shown = tuple(f"{where} {record.offset}: {record.detail}" for record in records[-SHOWN:])
             return f"{event.detail}, because {event.cause} ({where} {event.offset})", shown
     return NO_RECORD, ()
 
 
 def _down(now: Look, brokers: Mapping[int, str], unstored: Mapping[str, str]) -> Iterator[Bad]:
     """Yield what is not seen, not stored, or has no leader, because brokers do not answer."""
-    gone = sorted(brokers.keys() - {each.id for each in now.brokers})
+    gone = sorted(brokers.keys() - {broker.id for broker in now.brokers})
     names = first_of([f"{node} ({brokers[node]})" for node in gone])
     title = f"broker {names} is not in the cluster's metadata" if gone else "a broker does not answer"
     if now.failed is not None:
@@ -179,11 +181,11 @@ def _down(now: Look, brokers: Mapping[int, str], unstored: Mapping[str, str]) ->
     reasons = [(name, error.code, error.message) for name, error in now.errors.items()]
     reasons += [(n, error.code, error.message) for error in now.unseen for n in now.hidden or ("",)]
     for name, checkup in now.checkups.items():
-        reasons += [(name, each.code, each.message) for each in checkup.unseen]
+        reasons += [(name, error.code, error.message) for error in checkup.unseen]
         reasons += [
-            (name, "LEADER_NOT_AVAILABLE", f"{first_of(each.partitions)}: {each.why}")
-            for each in checkup.statuses
-            if each.status == PartitionStatus.UNLEADERED
+            (name, "LEADER_NOT_AVAILABLE", f"{first_of(s.partitions)}: {s.why}")
+            for s in checkup.statuses
+            if s.status == PartitionStatus.UNLEADERED
         ]
     reasons += [(name, "NOT_ENOUGH_REPLICAS", message) for name, message in unstored.items()]
     for name, code, message in reasons:
@@ -191,7 +193,7 @@ def _down(now: Look, brokers: Mapping[int, str], unstored: Mapping[str, str]) ->
             yield Bad(BROKERS, name, code, ERROR, title, (message,), "kgroup cluster topics")
 
 
-def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
+def _by_host(troubles: list[Bad], now: Look) -> Iterator[Bad]:
     """Yield the same; where no member on a host that has work goes on, in several groups, as one."""
     silent: dict[str, list[Bad]] = {}
     # The signs of life of each host, and the last ones of its silent members.
@@ -205,7 +207,7 @@ def _by_host(found: list[Bad], now: Look) -> Iterator[Bad]:
             (last if status == PartitionStatus.STALLED else signs).setdefault(host, []).append(at_ms)
     # As with the partitions of a group: others were served meanwhile.
     going |= {host for host, at in last.items() if max(signs.get(host, [-1])) >= min(at) + PROMPT_MS}
-    for bad in found:
+    for bad in troubles:
         hosts = _silent_hosts(now.facts[bad.group]) if bad.code in _OF_SILENCE else set()
         if len(hosts) == 1 and not hosts & going:
             silent.setdefault(hosts.pop(), []).append(bad)
@@ -228,6 +230,6 @@ def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str, int]]:
     Where a host is unknown it proves nothing about others.
     """
     hosts = {member.member_id: member.host for member in facts.group.known_members if member.host}
-    for place, row in facts.rows:
+    for partition, row in facts.rows:
         if row.status is not None and row.member_id in hosts:
-            yield row.status.name, hosts[row.member_id], facts.committed_ms.get(place, -1)
+            yield row.status.name, hosts[row.member_id], facts.committed_ms.get(partition, -1)

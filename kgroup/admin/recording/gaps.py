@@ -38,7 +38,7 @@ def add_gap(folder: Folder, gap: Gap) -> bool:
     Who stored nothing behind a gap meets it again.
     """
     known = gaps_in(folder)
-    if any((each.log, each.text) == (gap.log, gap.text) for each in known):
+    if any((other.log, other.text) == (gap.log, gap.text) for other in known):
         return False
     folder.write(GAPS, _CODEC.encode((*known, gap)))
     return True

@@ -38,21 +38,21 @@ class Incidents:
     @classmethod
     def resumed(cls, lines: Iterable[Incident], number: int = 0) -> Incidents:
         """Return the incidents that the lines of a file leave open, after so many changes before it."""
-        found: dict[str, Incident] = {}
+        open_: dict[str, Incident] = {}
         closed: dict[str, Incident] = {}
         for line in lines:
             number = max(number, line.number)
-            found = {key: each for key, each in found.items() if each.id != line.id}
-            (closed if line.event == CLOSED else found)[line.key] = line
-        return cls(found, number=number, closed=closed)
+            open_ = {key: incident for key, incident in open_.items() if incident.id != line.id}
+            (closed if line.event == CLOSED else open_)[line.key] = line
+        return cls(open_, number=number, closed=closed)
 
     def restated(self, now_ms: int) -> list[Incident]:
         """Return the open ones, for the start of a file."""
-        return [replace(each, at_ms=now_ms, event=OPEN) for each in self.open.values()]
+        return [replace(incident, at_ms=now_ms, event=OPEN) for incident in self.open.values()]
 
     def after(self, now: Look, bad: Sequence[Bad]) -> tuple[Incidents, list[Incident]]:
         """Return the incidents after a look, and what changed."""
-        by_key = grouped((each.key, each) for each in bad)
+        by_key = grouped((trouble.key, trouble) for trouble in bad)
         open_ = _rekeyed(self.open, by_key)
         waiting: dict[str, tuple[int, int, Sequence[Bad]]] = {}
         changes: list[Incident] = []
@@ -69,8 +69,8 @@ class Incidents:
                 back = self.closed.get(key)
                 changes.append(_opened(key, those, first, since_ms, now.at_ms, back))
         blind = {
-            key: _unseen(each, now) if key in by_key else self.blind.get(key, _unseen(each, now))
-            for key, each in open_.items()
+            key: _unseen(incident, now) if key in by_key else self.blind.get(key, _unseen(incident, now))
+            for key, incident in open_.items()
         }
         ending = {
             key: self.ending.get(key, 0)
@@ -80,31 +80,31 @@ class Incidents:
         for key in [key for key, count in ending.items() if count >= LOOKS]:
             del ending[key]
             changes.append(replace(open_[key], at_ms=now.at_ms, event=CLOSED))
-        changes = [replace(each, number=self.number + 1 + n) for n, each in enumerate(changes)]
-        closed = {key: each for key, each in self.closed.items() if now.at_ms - each.at_ms <= BACK_MS}
-        for each in changes:
-            open_[each.key] = each
-            closed.pop(each.key, None)
-            blind.setdefault(each.key, _unseen(each, now))
-            if each.event == CLOSED:
-                closed[each.key] = open_.pop(each.key)
+        changes = [replace(change, number=self.number + 1 + n) for n, change in enumerate(changes)]
+        closed = {key: old for key, old in self.closed.items() if now.at_ms - old.at_ms <= BACK_MS}
+        for change in changes:
+            open_[change.key] = change
+            closed.pop(change.key, None)
+            blind.setdefault(change.key, _unseen(change, now))
+            if change.event == CLOSED:
+                closed[change.key] = open_.pop(change.key)
         return Incidents(open_, waiting, ending, self.number + len(changes), closed, blind), changes
 
 
 def _rekeyed(open_: Mapping[str, Incident], by_key: Mapping[str, Sequence[Bad]]) -> dict[str, Incident]:
     """Return the open incidents; one whose cause is known better by now, or less well, goes on."""
-    found = dict(open_)
+    rekeyed = dict(open_)
     for key, those in by_key.items():
-        if key in found:
+        if key in rekeyed:
             continue
         what = {(bad.group, bad.code) for bad in those}
         for before, incident in open_.items():
             same = {(group, code) for group in incident.groups for code in incident.codes} & what
-            if same and before not in by_key and before in found:
-                del found[before]
-                found[key] = replace(incident, key=key)
+            if same and before not in by_key and before in rekeyed:
+                del rekeyed[before]
+                rekeyed[key] = replace(incident, key=key)
                 break
-    return found
+    return rekeyed
 
 
 def _opened(
@@ -163,7 +163,7 @@ def _filled(incident: Incident, those: Sequence[Bad]) -> Incident:
 def _unseen(incident: Incident, now: Look) -> frozenset[tuple[str, str]]:
     """Return what a look could not see of an incident's groups."""
     there = [(name, now.checkups[name]) for name in incident.groups if name in now.checkups]
-    return frozenset((name, each.look) for name, checkup in there for each in checkup.unseen)
+    return frozenset((name, error.look) for name, checkup in there for error in checkup.unseen)
 
 
 def _is_seen(incident: Incident, now: Look) -> bool:
@@ -178,6 +178,6 @@ def _is_seen(incident: Incident, now: Look) -> bool:
             error = now.errors.get(name)
             if now.unseen or (error is not None and error.code != ABSENT):
                 return False
-        elif any(each.code in DOWN for each in checkup.unseen):
+        elif any(error.code in DOWN for error in checkup.unseen):
             return False
     return True

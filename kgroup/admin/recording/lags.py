@@ -43,14 +43,14 @@ def lag_of(at_ms: int, line: Lags, commits: Iterable[Commits], ends: Iterable[En
         for of in commits
         for n, offset, written_ms in zip(of.partitions, of.offsets, of.written_ms, strict=True)
     }
-    found: list[PartitionLag] = []
+    rows: list[PartitionLag] = []
     for row in line.rows:
-        place = place_of(row.topic, row.partition)
-        end = ended.get(place)
-        if place in moving and end is not None:
-            row = _filled(row, at_ms, *moving[place], end)
-        found.append(row)
-    sums = total(found, all_rows=line.all_rows)
+        partition = place_of(row.topic, row.partition)
+        end = ended.get(partition)
+        if partition in moving and end is not None:
+            row = _filled(row, at_ms, *moving[partition], end)
+        rows.append(row)
+    sums = total(rows, all_rows=line.all_rows)
     group = GroupDescription(
         line.group_id,
         line.type,
@@ -63,7 +63,7 @@ def lag_of(at_ms: int, line: Lags, commits: Iterable[Commits], ends: Iterable[En
         no_offsets=line.no_offsets,
         unreadable_lag=sums.unreadable,
     )
-    return of_rows(group, tuple(found))
+    return of_rows(group, tuple(rows))
 
 
 def _is_plain(row: PartitionLag, end: int | None) -> bool:

@@ -73,8 +73,8 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
     facts: dict[str, Facts] = {}
     began_ms = cluster.now_ms()
 
-    def keep(each: Facts) -> None:
-        facts[each.group.group_id] = each
+    def keep(group_facts: Facts) -> None:
+        facts[group_facts.group.group_id] = group_facts
 
     try:
         names, unseen = find(cluster)
@@ -82,7 +82,7 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         # A cluster may have very many topics: they are requested once a look.
         world = today(cluster, alive[0].id if alive else None)
         past.look_for(names, began_ms - terms.window_ms, ids_of(world))
-        found = examine_all(
+        examined = examine_all(
             cluster,
             names,
             window_ms=terms.window_ms,
@@ -98,13 +98,13 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
         return Look(cluster.now_ms(), failed=item_error("cluster", error))
     return Look(
         cluster.now_ms(),
-        {each.group.group_id: each for each in found.checkups},
+        {checkup.group.group_id: checkup for checkup in examined.checkups},
         facts,
-        {error.item: error for error in found.errors},
+        {error.item: error for error in examined.errors},
         tuple(unseen),
         lags=lags,
         starts=starts,
-        rebalanced={name: rebalanced(each) for name, each in facts.items()},
+        rebalanced={name: rebalanced(group_facts) for name, group_facts in facts.items()},
         brokers=brokers,
         world=replace(world, seen_ms=began_ms),
     )
@@ -123,21 +123,21 @@ def rebalanced(facts: Facts) -> int:
 
 
 def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
-    described = Description(tuple(each.group for each in facts.values()))
+    described = Description(tuple(group_facts.group for group_facts in facts.values()))
     try:
         report = in_time(cluster, described)
     except KgroupError:
         report = report_of(described, {}, None)  # no record could be read: only the times are unknown
-    return {each.group_id: each for each in report.groups}
+    return {lag.group_id: lag for lag in report.groups}
 
 
 def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
-    places = {place for each in facts.values() for place, _ in each.rows}
+    places = {partition for group_facts in facts.values() for partition, _ in group_facts.rows}
     try:
-        found = list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+        starts = list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
     except KgroupError:
         return {}  # unknown, as where a partition's own answer fails
-    return {place: at.offset for place, at in found.items() if isinstance(at, ListedOffset)}
+    return {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
 
 
 def after(before: Look | None, now: Look) -> Look:
@@ -171,24 +171,24 @@ class Known:
                 yield line
 
     def _judged(self, now: Look) -> list[Judged | NotJudged]:
-        found: dict[str, Judged | NotJudged] = {
+        lines: dict[str, Judged | NotJudged] = {
             name: Judged.of(checkup, now.at_ms) for name, checkup in now.checkups.items()
         }
         for name, error in now.errors.items():
-            found[name] = NotJudged(now.at_ms, name, None if error.code == ABSENT else error)
+            lines[name] = NotJudged(now.at_ms, name, None if error.code == ABSENT else error)
         for before in self._said.values():
-            if isinstance(before, Judged | NotJudged) and (name := before.group_id) not in found:
+            if isinstance(before, Judged | NotJudged) and (name := before.group_id) not in lines:
                 gone = isinstance(before, NotJudged) and before.error is None
-                found[name] = NotJudged(now.at_ms, name, None if gone else _not_listed(name, now.unseen))
-        return [*found.values()]
+                lines[name] = NotJudged(now.at_ms, name, None if gone else _not_listed(name, now.unseen))
+        return [*lines.values()]
 
 
 def _seen(now: Look) -> Iterator[Line]:
     """Yield all that a look saw besides the check-ups."""
-    for name, each in now.facts.items():
-        yield Members(now.at_ms, name, _people(each))
-    ends = {place: row.log_end_offset for each in now.facts.values() for place, row in each.rows}
-    logs = ((place.topic, (place.partition, now.starts.get(place), ends[place])) for place in sorted(ends))
+    for name, facts in now.facts.items():
+        yield Members(now.at_ms, name, _people(facts))
+    ends = {partition: row.log_end_offset for facts in now.facts.values() for partition, row in facts.rows}
+    logs = ((p.topic, (p.partition, now.starts.get(p), ends[p])) for p in sorted(ends))
     for topic, rows in grouped(logs).items():
         yield Ends(now.at_ms, topic, *zip(*rows, strict=True))
     for lag in now.lags.values():
@@ -210,6 +210,6 @@ def _people(facts: Facts) -> tuple[Person, ...] | None:
     return tuple(
         sorted(
             (Person(m.member_id, m.instance_id, m.client_id, m.host) for m in facts.group.members),
-            key=lambda each: each.member_id,
+            key=lambda person: person.member_id,
         )
     )

@@ -96,7 +96,7 @@ def begun(folder: Folder) -> list[list[File]]:
 def files_of(folder: Folder) -> list[File]:
     """Return the files of observations in a recording, oldest first."""
     named = (_NAME.fullmatch(file.name) for file in folder.files(OBSERVED))
-    return sorted(File(each[1], int(each[2] or 0), folder) for each in named if each)
+    return sorted(File(match[1], int(match[2] or 0), folder) for match in named if match)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class Unreadable:
 
 def read(files: Iterable[File], *kinds: type) -> Iterator[Line | Unreadable]:
     """Yield the lines of files, or those of some kinds; one that is being written is not there yet."""
-    wanted = tuple(f'["{kind.__name__}",'.encode() for kind in kinds) or b""
+    prefixes = tuple(f'["{kind.__name__}",'.encode() for kind in kinds) or b""
     for file in files:
         try:
             with file.folder.open(file.name) as opened:
                 for number, line in enumerate(opened, 1):
-                    if line.endswith(b"\n") and line.startswith(wanted):
+                    if line.endswith(b"\n") and line.startswith(prefixes):
                         yield _decoded(file, number, line)
         except OSError as error:
             raise StorageError(f"cannot read {file}: {error.strerror}") from None

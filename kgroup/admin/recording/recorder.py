@@ -129,7 +129,7 @@ class Recorder:
             self._log.check_cluster()
         self._log.refresh(ids_of(now.world))
         now = after(self.state.looked, replace(now, at_ms=self._now_ms()))
-        self._brokers |= {each.id: f"{each.host}:{each.port}" for each in now.brokers}
+        self._brokers |= {broker.id: f"{broker.host}:{broker.port}" for broker in now.brokers}
         bad = bad_of(now, self._brokers, self._severity, self.state.looked)
         incidents, changes = self._incidents.after(now, bad)
         begin = self._observed.begin_at(now.at_ms)
@@ -147,7 +147,7 @@ class Recorder:
         # The rows of all groups are most of what a look takes.
         self.state = self._stated(replace(self.state, looked=replace(now, facts={}), disk=None))
         self._say("disk", None)
-        self._say("unseen", "; ".join(f"not all groups are seen: {each.message}" for each in now.unseen))
+        self._say("unseen", "; ".join(f"not all groups are seen: {error.message}" for error in now.unseen))
         self._say("cluster", f"nothing was seen: {now.failed.message}" if now.failed else None)
         for change in changes:
             self._note(f"{change.event} {change.severity}: {change.title}; caused by: {change.caused_by}")
@@ -246,26 +246,26 @@ class Recorder:
 
 def resumed(folder: Folder) -> tuple[Incidents, int, str | None]:
     """Return the incidents that a recording leaves open, the time of its last line, and its cluster."""
-    found: list[Began | Incident] = []
+    kept: list[Began | Incident] = []
     last_ms = 0
     for lines in newest_first(folder, Began, Looked, Ended, Removed, Incident):
         last_ms = max([last_ms, *(line.at_ms for line in lines)])
-        found = [*(line for line in lines if isinstance(line, Began | Incident)), *found]
+        kept = [*(line for line in lines if isinstance(line, Began | Incident)), *kept]
         # What was closed may come back: no later file repeats it.
-        if found and found[0].at_ms < last_ms - BACK_MS:
+        if kept and kept[0].at_ms < last_ms - BACK_MS:
             break
-    began = [line for line in found if isinstance(line, Began)]
+    began = [line for line in kept if isinstance(line, Began)]
     changes = max((line.changes for line in began), default=0)
-    incidents = Incidents.resumed((line for line in found if isinstance(line, Incident)), changes)
+    incidents = Incidents.resumed((line for line in kept if isinstance(line, Incident)), changes)
     return incidents, last_ms, next((line.cluster_id for line in began[::-1] if line.cluster_id), None)
 
 
 def changes_after(folder: Folder, number: int) -> list[Incident]:
     """Return the changes of incidents in a recording after this one, in order."""
-    found: list[Incident] = []
+    changes: list[Incident] = []
     for lines in newest_first(folder, Began, Incident):
-        new = [each for each in lines if isinstance(each, Incident) and each.event != OPEN]
-        found = [*(each for each in new if each.number > number), *found]
-        if any(isinstance(each, Began) and each.changes <= number for each in lines):
+        new = [line for line in lines if isinstance(line, Incident) and line.event != OPEN]
+        changes = [*(change for change in new if change.number > number), *changes]
+        if any(isinstance(line, Began) and line.changes <= number for line in lines):
             break
-    return found
+    return changes

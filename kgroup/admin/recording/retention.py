@@ -36,11 +36,11 @@ def _age(files: Sequence[Stored]) -> tuple[int, str]:
 def _removable(stored: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
     """Yield what goes as one: a segment, or a file of observations with those that go on from it."""
     by_place = grouped((file.name.rpartition("/")[0], file) for file in stored)
-    for place, files in by_place.items():
+    for folder, files in by_place.items():
         files.sort(key=lambda file: file.name.removesuffix(".ndjson"))
-        if place == OBSERVED:
+        if folder == OBSERVED:
             yield from [*grouped((Path(file.name).name[:STAMP], file) for file in files).values()][:-1]
             continue
         segments = [file for file in files if file.name.endswith(".log")]
-        former = any(part.startswith(FORMER) for part in place.split("/"))
+        former = any(part.startswith(FORMER) for part in folder.split("/"))
         yield from ([file] for file in (segments if former else segments[:-1]))

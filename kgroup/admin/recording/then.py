@@ -60,8 +60,8 @@ class Then:
             self._look.clear()
         self._look.append(line)
         if isinstance(line, Looked | Ended) or (isinstance(line, Began) and not line.goes_on):
-            for each in self._look:
-                self._count(each)
+            for pending in self._look:
+                self._count(pending)
             self._look.clear()
 
     def _count(self, line: Line) -> None:
@@ -117,40 +117,40 @@ def at(folder: Folder, time_ms: int, *, with_lag: bool = False) -> Then:
         hint = "kgroup record writes them; the segments of a capture have no check-ups"
         raise StorageError(f"{folder} has no observations ({OBSERVED}/)", hint)
     first = sum(files[0].began <= stamp(time_ms) for files in parts) - 1
-    found, after = _read(parts[max(first, 0) :], time_ms, with_lag)
+    then, after = _read(parts[max(first, 0) :], time_ms, with_lag)
     # The look that begins a file may be torn, or later than the name, which has no milliseconds.
-    while found.began is None and first > 0:
+    while then.began is None and first > 0:
         first -= 1
-        found, after = _read(parts[first:], time_ms, with_lag)
-    found.next_ms = after.at_ms if isinstance(after, Looked) else None
-    found.unknown = _unknown(found, after)
-    return found
+        then, after = _read(parts[first:], time_ms, with_lag)
+    then.next_ms = after.at_ms if isinstance(after, Looked) else None
+    then.unknown = _unknown(then, after)
+    return then
 
 
 def _read(
     parts: Sequence[Sequence[File]], time_ms: int, with_lag: bool
 ) -> tuple[Then, Began | Looked | Ended | None]:
     """Return what was seen by then, and the first line of what came after it."""
-    found = Then(time_ms)
+    then = Then(time_ms)
     kinds = (*_ALWAYS, *_OF_LAG) if with_lag else _ALWAYS
     for line in read(chain.from_iterable(parts), *kinds):
         if isinstance(line, Unreadable):
-            found.unreadable.append(line.text)
+            then.unreadable.append(line.text)
         elif line.at_ms <= time_ms:
-            found.take(line)
-        elif isinstance(line, Began) and line.goes_on and found.began is not None:
+            then.take(line)
+        elif isinstance(line, Began) and line.goes_on and then.began is not None:
             continue  # the look with which it goes on is behind it
         elif isinstance(line, Began | Looked | Ended):
-            return found, line
-    return found, None
+            return then, line
+    return then, None
 
 
-def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
+def _unknown(then: Then, after: Began | Looked | Ended | None) -> str | None:
     """Return why nothing is known of a moment; None if the look before it stands for it."""
-    moment, look, began, ended = utc(found.at_ms), found.looked, found.began, found.ended
+    moment, look, began, ended = utc(then.at_ms), then.looked, then.began, then.ended
     again = f"it began again at {utc(after.at_ms)}" if after is not None else "it did not begin again"
-    if found.unreadable:
-        return f"{found.unreadable[0]}: another release of kgroup may read it"
+    if then.unreadable:
+        return f"{then.unreadable[0]}: another release of kgroup may read it"
     if began is None:
         if isinstance(after, Began) and after.goes_on:
             return f"what was seen before {utc(after.at_ms)}, and so at {moment}, is removed"
@@ -160,42 +160,42 @@ def _unknown(found: Then, after: Began | Looked | Ended | None) -> str | None:
         return f"the recorder did not run at {moment}: it ended at {utc(ended.at_ms)}, and {again}"
     if look is None:
         return f"the recorder began at {utc(began.at_ms)}, and had not looked at any group by {moment}"
-    if isinstance(after, Began) and found.at_ms > look.at_ms:
+    if isinstance(after, Began) and then.at_ms > look.at_ms:
         what = f"the recorder may not have run at {moment}: its last look was at {utc(look.at_ms)}"
         return f"{what}, and {again}"
     if look.failed:
         return f"nothing was seen at {utc(look.at_ms)}: {look.unseen[0].message}"
-    if found.at_ms - look.at_ms > INTERVALS * look.interval_ms:
+    if then.at_ms - look.at_ms > INTERVALS * look.interval_ms:
         until = f"the next at {utc(after.at_ms)}" if after is not None else "no later one is recorded"
         return f"nothing was seen at {moment}: the last look was at {utc(look.at_ms)}, {until}"
     return None
 
 
-def not_found(found: Then, name: str) -> ItemError:
+def not_found(then: Then, name: str) -> ItemError:
     """Return why there is no check-up of a group at that moment."""
-    line = found.judged.get(name)
+    line = then.judged.get(name)
     if isinstance(line, NotJudged) and line.error is not None:
         return line.error
-    unseen = found.looked.unseen if found.looked is not None else ()
+    unseen = then.looked.unseen if then.looked is not None else ()
     if unseen:
         text = f"{name} was not listed, and not all groups were: {unseen[0].message}"
         return ItemError(name, "NOT_SEEN", text)
-    return ItemError(name, "GROUP_ID_NOT_FOUND", f"there was no group {name} at {utc(found.at_ms)}")
+    return ItemError(name, "GROUP_ID_NOT_FOUND", f"there was no group {name} at {utc(then.at_ms)}")
 
 
 def today_in(folder: Folder, until_ms: int | None) -> Today:
     """Return the topics and the retention as the last look by this time saw them."""
     for lines in newest_first(folder, World, Looked, until_ms=until_ms):
-        found = Today()
+        today = Today()
         world: World | None = None
         for line in lines:
             if isinstance(line, World):
                 world = line
             elif isinstance(line, Looked) and not line.failed and world is not None:
                 topics = None if world.topics is None else dict(world.topics)
-                found = Today(topics, world.retention_ms, line.began_ms)
-        if found.seen_ms is not None:
-            return found
+                today = Today(topics, world.retention_ms, line.began_ms)
+        if today.seen_ms is not None:
+            return today
     return Today()
 
 

@@ -58,11 +58,11 @@ class Needs:
 
     def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
         """Return the rights, each once; of two that differ only in their name EVERY stands for both."""
-        found = dict.fromkeys(right for need in self.needs for right in need.rights(names))
+        rights = dict.fromkeys(right for need in self.needs for right in need.rights(names))
         return tuple(
             right
-            for right in found
-            if right.name == EVERY or Right(right.operation, right.resource, EVERY) not in found
+            for right in rights
+            if right.name == EVERY or Right(right.operation, right.resource, EVERY) not in rights
         )
 
 

@@ -80,7 +80,7 @@ class Held:
         self._bits |= {(kind, name): reported.get(name) for name in names if name != EVERY}
         if every:
             bits = [reported[probe] for probe in probes if reported.get(probe) is not None]
-            common = reduce(and_, (each or 0 for each in bits)) if bits else None
+            common = reduce(and_, (value or 0 for value in bits)) if bits else None
             self._bits[kind, EVERY] = common if len(bits) == len(probes) or common == DENIED else None
             if all((kind, probe) in self._describable for probe in probes):
                 self._describable.add((kind, EVERY))
