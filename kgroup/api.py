@@ -325,7 +325,7 @@ class Kafka:
         """
         from kgroup.admin.topic_records import produce
 
-        made = [_record(each) for each in records]
+        made = [_record(record) for record in records]
         with self.admin() as admin:
             return produce(admin, topic, made, partition)
 
@@ -408,11 +408,11 @@ class Kafka:
         if not events:
             return f"{group}: there is no record of it"
         lines = [f"{group}: {count_of(len(events), 'event')}, the last of them:"]
-        for each in events[-LAST_EVENTS:]:
-            at = iso(each.timestamp_ms) or "time unknown,"
-            lines.append(f"  {at} offset {each.offset} {each.kind}: {each.detail}")
-            if each.cause:
-                lines.append(f"    because: {each.cause}")
+        for event in events[-LAST_EVENTS:]:
+            at = iso(event.timestamp_ms) or "time unknown,"
+            lines.append(f"  {at} offset {event.offset} {event.kind}: {event.detail}")
+            if event.cause:
+                lines.append(f"    because: {event.cause}")
         return "\n".join(lines)
 
 
@@ -428,9 +428,9 @@ def _bytes(data: Data) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
 
 
-def _the_one(found: Sequence[T], errors: Sequence[ItemError]) -> T:
-    if found:
-        return found[0]
+def _the_one(results: Sequence[T], errors: Sequence[ItemError]) -> T:
+    if results:
+        return results[0]
     raise _error_of(errors[0])
 
 
@@ -438,10 +438,10 @@ def _errors_of(damage: Iterable[BadRange]) -> tuple[ItemError, ...]:
     return tuple(ItemError(bad.source, bad.code, str(bad)) for bad in damage)
 
 
-def _refuse_gaps(errors: Sequence[ItemError], found: object) -> None:
+def _refuse_gaps(errors: Sequence[ItemError], result: object) -> None:
     if errors:
-        gaps = "; ".join(f"{each.item}: {each.message or each.code}" for each in errors)
-        raise Incomplete(f"not everything was seen or done: {gaps}", errors[0].hint, found)
+        gaps = "; ".join(f"{error.item}: {error.message or error.code}" for error in errors)
+        raise Incomplete(f"not everything was seen or done: {gaps}", errors[0].hint, result)
 
 
 def _error_of(error: ItemError) -> KgroupError:

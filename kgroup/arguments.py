@@ -32,7 +32,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     without a hint gets one.
     """
     known = inspect.signature(function)
-    several = {name for name, each in known.parameters.items() if each.kind is each.VAR_POSITIONAL}
+    several = {name for name, p in known.parameters.items() if p.kind is p.VAR_POSITIONAL}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,7 +59,7 @@ def fits(value: object, hint: Any) -> bool:
     """
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return any(fits(value, each) for each in inside)
+        return any(fits(value, option) for option in inside)
     if origin is Literal:
         return value in inside
     if origin is not None:
@@ -80,7 +80,7 @@ def _holds(value: object, origin: Any, inside: tuple[Any, ...]) -> bool:
     if issubclass(origin, Iterable):
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             return False
-        return not isinstance(value, Collection) or all(fits(each, inside[0]) for each in value)
+        return not isinstance(value, Collection) or all(fits(element, inside[0]) for element in value)
     return isinstance(value, origin)
 
 
@@ -89,9 +89,9 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
     """Return the annotations of the parameters; what is returned may be imported for types alone."""
     named = inspect.signature(function).parameters.values()
     kept = {
-        each.name: each.annotation
-        for each in named
-        if each.kind is not each.VAR_KEYWORD and each.annotation is not each.empty
+        parameter.name: parameter.annotation
+        for parameter in named
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.annotation is not parameter.empty
     }
     return get_type_hints(SimpleNamespace(__annotations__=kept), function.__globals__)
 

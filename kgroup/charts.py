@@ -43,8 +43,8 @@ def chart(
     for x, text in ticks:
         lines.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>')
         # Those at the ends stay inside the page.
-        place = f"left:{x / WIDTH:.1%};transform:translateX({-x / WIDTH:.1%})"
-        below.append(f'<span style="{place}">{escape(text)}</span>')
+        style = f"left:{x / WIDTH:.1%};transform:translateX({-x / WIDTH:.1%})"
+        below.append(f'<span style="{style}">{escape(text)}</span>')
     beside = "".join(f'<span style="top:{y}px">{escape(text)}</span>' for y, text in rows)
     shape = f'viewBox="0 0 {WIDTH} {height}" height="{height}" preserveAspectRatio="none"'
     return (

@@ -79,7 +79,7 @@ def _compared(self: object) -> object:
     take = _COMPARED.get(self.__class__)
     if take is None:
         declared = self.__dataclass_fields__  # type: ignore[attr-defined]
-        names = [name for name, each in declared.items() if each.compare]
+        names = [name for name, f in declared.items() if f.compare]
         take = _COMPARED[self.__class__] = attrgetter(*names) if names else lambda of: ()
     return take(self)
 
@@ -94,7 +94,7 @@ def _hash(self: object) -> int:
 
 def _shown(self: object) -> str:
     declared = self.__dataclass_fields__  # type: ignore[attr-defined]
-    fields = [f"{name}={getattr(self, name)!r}" for name, each in declared.items() if each.repr]
+    fields = [f"{name}={getattr(self, name)!r}" for name, f in declared.items() if f.repr]
     return f"{type(self).__qualname__}({', '.join(fields)})"
 
 
@@ -334,15 +334,15 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
 
 def grouped(pairs: Iterable[tuple[K, W]]) -> dict[K, list[W]]:
     """Return the values of each key, both in order of arrival."""
-    found: dict[K, list[W]] = {}
-    for key, each in pairs:
-        found.setdefault(key, []).append(each)
-    return found
+    by_key: dict[K, list[W]] = {}
+    for key, item in pairs:
+        by_key.setdefault(key, []).append(item)
+    return by_key
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
     """Return the numbers of partitions by their topic, both in order."""
-    by_topic = grouped((each.topic, each.partition) for each in sorted(partitions))
+    by_topic = grouped((partition.topic, partition.partition) for partition in sorted(partitions))
     return {topic: tuple(numbers) for topic, numbers in by_topic.items()}
 
 

@@ -45,13 +45,13 @@ def extra_hint(extra: str) -> str:
     if getattr(sys, "frozen", False):
         return f"the extra {extra} is {_NOT_IN_BUILD}"
     try:
-        found = distribution("kgroup")
+        installed = distribution("kgroup")
     except PackageNotFoundError:  # such as in a zip on an executor of Spark
         return f"install kgroup's wheel with the extra {extra}"
-    packages = dict.fromkeys(_packages(found, extra))
+    packages = dict.fromkeys(_packages(installed, extra))
     if not packages:
         return f"the extra {extra} has no packages for this system"
-    checkout = _checkout(found)
+    checkout = _checkout(installed)
     what = install_command(*packages, checkout=f"{checkout}[{extra}]" if checkout else None)
     return f"install the extra {extra}{_BUILT.get(extra, '')}: {what}"
 
@@ -96,20 +96,20 @@ def _uv_tool(receipt: str, packages: tuple[str, ...]) -> str | None:
     import tomllib
 
     beside, source = [], None
-    for each in tomllib.loads(receipt)["tool"]["requirements"]:
-        extras = f"[{','.join(each['extras'])}]" if each.get("extras") else ""
-        if each["name"] == "kgroup":
-            place = each.get("editable") or each.get("directory") or each.get("path") or each.get("url")
-            source = place and ("--editable " if "editable" in each else "") + _word(f"{place}{extras}")
+    for row in tomllib.loads(receipt)["tool"]["requirements"]:
+        extras = f"[{','.join(row['extras'])}]" if row.get("extras") else ""
+        if row["name"] == "kgroup":
+            origin = row.get("editable") or row.get("directory") or row.get("path") or row.get("url")
+            source = origin and ("--editable " if "editable" in row else "") + _word(f"{origin}{extras}")
         else:
-            beside.append(f"{each['name']}{extras}{each.get('specifier', '')}")
-    words = " ".join(f"--with {_word(each)}" for each in (*beside, *packages))
+            beside.append(f"{row['name']}{extras}{row.get('specifier', '')}")
+    words = " ".join(f"--with {_word(package)}" for package in (*beside, *packages))
     return f"uv tool install {words} {source}" if source else None
 
 
 def _packages(distribution: Distribution, extra: str) -> Iterator[str]:
-    for each in distribution.requires or ():
-        needed = _REQUIRED.match(each)
+    for requirement in distribution.requires or ():
+        needed = _REQUIRED.match(requirement)
         if needed is None or needed[3] != extra:
             continue
         if own := _OWN.fullmatch(needed[1].strip()):

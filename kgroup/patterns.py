@@ -214,12 +214,12 @@ def _position(pattern: str, kind: str, fragment: str) -> int:
 
 def _first_complaint(pattern: str, kind: str, ends: list[int], width: int) -> int:
     """Return where the offending part that ends at one of `ends` begins; 0 if none draws the complaint."""
-    found = bisect_left(
+    index = bisect_left(
         ends,
         True,
         key=lambda end: (error := _error(pattern[:end])) is not None and _text_of(error).startswith(kind),
     )
-    return ends[found] - width if found < len(ends) else 0
+    return ends[index] - width if index < len(ends) else 0
 
 
 @cache

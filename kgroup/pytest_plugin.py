@@ -71,11 +71,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test whose rule that must fire did not; its rules end with it."""
     clusters = [cluster for cluster, _ in item.stash.get(USED, {}).values()]
     try:
-        found = yield
+        result = yield
         for cluster in clusters:
             for fault in cluster.faults():
                 fault.check()
-        return found
+        return result
     finally:
         for cluster in clusters:
             cluster.remove_faults()

@@ -80,11 +80,11 @@ class _Families(Collector):
         self._samples = samples
 
     def collect(self) -> Iterator[Family]:
-        found: dict[str, Family] = {}
-        for each in self._samples():
-            if each.value is None:
+        families: dict[str, Family] = {}
+        for sample in self._samples():
+            if sample.value is None:
                 continue
-            if each.name not in found:
-                found[each.name] = each.kind(each.name, each.text, labels=[*each.labels])
-            found[each.name].add_metric([*each.labels.values()], float(each.value))
-        yield from found.values()
+            if sample.name not in families:
+                families[sample.name] = sample.kind(sample.name, sample.text, labels=[*sample.labels])
+            families[sample.name].add_metric([*sample.labels.values()], float(sample.value))
+        yield from families.values()

@@ -203,8 +203,8 @@ class Settings:
     def names(cls) -> dict[str, str]:
         """Return the attribute of each setting of brokers."""
         rows = cls.rows()
-        found = ((f.metadata["setting"].name, f.name) for f in fields(cls) if f.metadata)
-        return {name: attribute for name, attribute in found if name in rows}
+        pairs = ((f.metadata["setting"].name, f.name) for f in fields(cls) if f.metadata)
+        return {name: attribute for name, attribute in pairs if name in rows}
 
     @classmethod
     def values(cls, settings: Mapping[str, str]) -> dict[str, Value]:

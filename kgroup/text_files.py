@@ -36,12 +36,12 @@ def read_bytes(path: Path, what: str, *, largest: int = LARGEST, regular: bool =
         if regular and not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError(f"cannot read {what}: it is not a regular file")
         with path.open("rb") as file:
-            found = file.read(largest + 1)
+            data = file.read(largest + 1)
     except OSError as error:
         raise ConfigError(f"cannot read {what}: {error.strerror}") from error
-    if len(found) > largest:
+    if len(data) > largest:
         raise ConfigError(f"cannot read {what}: it has more than {largest >> 20} MiB")
-    return found
+    return data
 
 
 def load_yaml(text: str, what: str, *, scalars: bool = True, hint: str | None = None) -> Any:
@@ -79,7 +79,7 @@ def _loader(scalars: bool) -> type[yaml.SafeLoader]:
     if not scalars:
         kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:merge")
         Bounded.yaml_implicit_resolvers = {
-            first: [each for each in pairs if each[0] in kept]
+            first: [pair for pair in pairs if pair[0] in kept]
             for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
     return Bounded
