@@ -77,7 +77,7 @@ def test_each_group_has_its_own_history(view, names, beside):
     facts = [Facts(group, 0, 0, 0.0) for group in groups_only(view, names).values()]
     with Past(view, names) as past:
         place = {group: number for number, group in enumerate(past.in_order())}
-        past.add_to(sorted(facts, key=lambda each: place[each.group.group_id]))
+        facts = past.add_to(sorted(facts, key=lambda each: place[each.group.group_id]))
     for each in facts:
         assert {event.group for event in each.history} == {each.group.group_id}
         assert each.state.group_id == each.group.group_id
@@ -90,7 +90,7 @@ def test_a_process_that_was_killed_makes_no_group_healthy(view, names, beside, s
         (reader,) = started
         reader.kill()
         reader.wait()
-        past.add_to(facts)
+        facts = past.add_to(facts)
     # What it had sent before may be told.
     untold = [each for each in facts if each.history is None]
     assert all("was killed" in unseen.message for each in untold for unseen in each.unseen)

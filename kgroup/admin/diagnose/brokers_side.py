@@ -4,12 +4,8 @@ One broker that leads all of them may be out of its clients' reach. A reader tha
 commits nothing while `__transaction_state` has too few replicas in sync.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-
 from kgroup.admin.codes import UNTRANSACTED
-from kgroup.admin.diagnose.facts import LAG, Facts
+from kgroup.admin.diagnose.facts import LAG, Facts, missed
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Finding, TopicDescription
 from kgroup.admin.read.in_sync import InSync
@@ -18,19 +14,20 @@ from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Kind
 
-_OF_TRANSACTIONS = (Kind.TRANSACTION_COMMITTED, Kind.TRANSACTION_ABORTED)
+_ENDS = (Kind.TRANSACTION_COMMITTED, Kind.TRANSACTION_ABORTED)
 
 
-def look_at_the_brokers(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def look_at_the_brokers(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what brokers have to do with what stands still: at most one Metadata request for all groups."""
-    judged = [each for each in facts if LAG not in each.left_out]
-    apart = [(each, stopped, going) for each in judged for stopped, going in _apart(each)]
-    transacting = [each for each in judged if _transacts(each)]
-    topics = {partition.topic for each, _, _ in apart for partition, _ in each.rows}
+    if not facts or LAG in facts[0].left_out:
+        return facts
+    apart = {each.group.group_id: pair for each in facts if (pair := _apart(each)) is not None}
+    transacting = {each.group.group_id for each in facts if _transacts(each)}
+    topics = {place.topic for each in facts if each.group.group_id in apart for place, _ in each.rows}
     if transacting:
         topics.add(TRANSACTION_TOPIC)
     if not topics:
-        return
+        return facts
     described: Answers[TopicDescription]
     try:
         described = cluster.topics(topics)
@@ -43,41 +40,48 @@ def look_at_the_brokers(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if isinstance(topic, TopicDescription)
         for each in topic.partitions
     }
-    for each, stopped, going in apart:
-        leaders = {led.get(partition, -1) for partition in stopped}
-        if len(leaders) == 1 and leaders.isdisjoint(led.get(partition) for partition in going):
-            each.one_leader = nodes.get(leaders.pop())
-    if transacting:
-        _look_at_transactions(cluster, transacting, described[TRANSACTION_TOPIC])
+    unseen, untransacted = (
+        _of_transactions(cluster, described[TRANSACTION_TOPIC]) if transacting else ([], None)
+    )
+    known = []
+    for each in facts:
+        if each.group.group_id in apart:
+            stopped, going = apart[each.group.group_id]
+            leaders = {led.get(partition, -1) for partition in stopped}
+            if len(leaders) == 1 and leaders.isdisjoint(led.get(partition) for partition in going):
+                each = each.also(one_leader=nodes.get(leaders.pop()))
+        if each.group.group_id in transacting:
+            each = each.also(*unseen, untransacted=untransacted)
+        known.append(each)
+    return known
 
 
-def _look_at_transactions(
-    cluster: ClusterView, facts: Sequence[Facts], topic: TopicDescription | KgroupError
-) -> None:
-    """Note whether the transactions of these groups can be stored, or why that is not known."""
+def _of_transactions(
+    cluster: ClusterView, topic: TopicDescription | KgroupError
+) -> tuple[list[Unseen], Finding | None]:
+    """Return why it is not known whether transactions can be stored, and that they cannot."""
     if isinstance(topic, KgroupError):
-        for each in facts:
-            each.miss(TRANSACTION_TOPIC, topic)
-        return
+        return [missed(TRANSACTION_TOPIC, topic)], None
     in_sync = InSync(cluster, topic)
     short = [found for each in topic.partitions for found in in_sync.too_few(each.partition)]
-    unseen = [found for each in topic.partitions for found in in_sync.unseen(each.partition)]
-    for each in facts:
-        each.unseen += [Unseen(found.item, found.code, found.message) for found in unseen[:1]]
-        if short:
-            (what, hint), more = short[0], len(short) - 1
-            also = f", and so it is with {more} more of its partitions" if more else ""
-            severity = ERROR if len(short) == len(topic.partitions) else WARN
-            each.untransacted = Finding(UNTRANSACTED, severity, f"{what}{also}", hint)
+    hidden = [found for each in topic.partitions for found in in_sync.unseen(each.partition)]
+    unseen = [Unseen(found.item, found.code, found.message) for found in hidden[:1]]
+    if not short:
+        return unseen, None
+    (what, hint), more = short[0], len(short) - 1
+    also = f", and so it is with {more} more of its partitions" if more else ""
+    severity = ERROR if len(short) == len(topic.partitions) else WARN
+    return unseen, Finding(UNTRANSACTED, severity, f"{what}{also}", hint)
 
 
-def _apart(facts: Facts) -> Iterator[tuple[set[TopicPartition], set[TopicPartition]]]:
-    """Yield several partitions that stand still, and those that were committed after all of them, if any."""
+def _apart(facts: Facts) -> tuple[set[TopicPartition], set[TopicPartition]] | None:
+    """Return several partitions that stand still, and those that were committed after all of them, if any."""
     stopped = _stopped(facts)
-    if len(stopped) > 1:
-        last = max(facts.committed_ms.get(partition, -1) for partition in stopped)
-        if going := {partition for partition, ms in facts.committed_ms.items() if ms > last}:
-            yield stopped, going
+    if len(stopped) < 2:
+        return None
+    last = max(facts.committed_ms.get(partition, -1) for partition in stopped)
+    going = {partition for partition, ms in facts.committed_ms.items() if ms > last}
+    return (stopped, going) if going else None
 
 
 def _stopped(facts: Facts) -> set[TopicPartition]:
@@ -88,6 +92,6 @@ def _stopped(facts: Facts) -> set[TopicPartition]:
 
 def _transacts(facts: Facts) -> bool:
     """Return whether a group that is not well has committed in transactions."""
-    if not any(event.kind in _OF_TRANSACTIONS for event in facts.recent):
+    if not any(event.kind in _ENDS for event in facts.recent):
         return False
     return any(status.weight != OK for status, _ in facts.alike)

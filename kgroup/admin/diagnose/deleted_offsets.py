@@ -1,6 +1,6 @@
 """Committed offsets deleted with their topic: the group's progress in it is no longer known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from kgroup.admin.diagnose.facts import Facts
@@ -30,18 +30,17 @@ def _removed(facts: Facts) -> dict[TopicPartition, int]:
     return removed
 
 
-def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def look_for_their_topics(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find the deleted topics of removed offsets: one request for all groups, if any lost some."""
     names = {partition.topic for partition in chain.from_iterable(map(_removed, facts))}
     if not names:
-        return
+        return facts
     try:
         found = cluster.topics(names)
     except KgroupError:
-        return  # it adds a warning, and decides nothing
+        return facts  # it adds a warning, and decides nothing
     gone = frozenset(name for name, at in found.items() if isinstance(at, KgroupError) and is_gone(at))
-    for group_facts in facts:
-        group_facts.gone_topics = gone
+    return [each.also(gone_topics=gone) for each in facts] if gone else facts
 
 
 def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

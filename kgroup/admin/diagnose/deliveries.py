@@ -1,9 +1,9 @@
 """Whether members of share groups finish records, from several polls: no broker reports deliveries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Grown, Still
+from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Grown, Still, missed, seen_once
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
@@ -23,35 +23,37 @@ def undelivered(facts: Facts) -> bool:
     return waits and LAG not in facts.left_out
 
 
-def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
+def look_at_deliveries(cluster: ClusterView, facts: list[Facts], patience_s: float) -> list[Facts]:
     """Poll share groups until each has finished a record without a larger lag, for `patience_s` at most."""
-    waiting = [each for each in facts if undelivered(each)]
+    names = [each.group.group_id for each in facts if undelivered(each)]
+    if not names:
+        return facts
     if patience_s <= 0:
-        for group_facts in waiting:
-            group_facts.seen_once("records wait: seen once, whether its members finish any is unknown")
-        return
-    if not waiting:
-        return
-    partitions = {partition for each in waiting for partition, _ in each.rows}
+        unknown = seen_once("records wait: seen once, whether its members finish any is unknown")
+        return [each.also(unknown) if each.group.group_id in names else each for each in facts]
+    partitions = {partition for each in facts if undelivered(each) for partition, _ in each.rows}
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
-    first = share_offsets(cluster, [each.group.group_id for each in waiting])
-    start = cluster.retry.clock()
+    first = share_offsets(cluster, names)
+    looks: dict[str, dict[str, object]] = {}
+    start, waiting = cluster.retry.clock(), names
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s), 1, None):
-        now = share_offsets(cluster, [each.group.group_id for each in waiting])
+        now = share_offsets(cluster, waiting)
         after = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
         seconds = cluster.retry.clock() - start
-        for group_facts in waiting:
-            polled = first[group_facts.group.group_id], now[group_facts.group.group_id]
-            group_facts.still = _still(polled[0], polled[1], before, after, seconds)
-            group_facts.grown = _grown(polled[0], polled[1], seconds) if group_facts.still is None else None
-        waiting = [each for each in waiting if each.still is not None or each.grown is not None]
+        for name in waiting:
+            still = _still(first[name], now[name], before, after, seconds)
+            grown = _grown(first[name], now[name], seconds) if still is None else None
+            looks[name] = {"still": still, "grown": grown}
+        waiting = [name for name in waiting if any(looks[name].values())]
         if not waiting:
             break
-    for group_facts in facts:
-        error = first.get(group_facts.group.group_id)
-        if isinstance(error, KgroupError):
-            group_facts.miss(SECOND_LOOK, error)
+    return [_with(each, first.get(each.group.group_id), looks.get(each.group.group_id, {})) for each in facts]
+
+
+def _with(facts: Facts, first: ShareOffsets | KgroupError | None, looks: Mapping[str, object]) -> Facts:
+    failed = [missed(SECOND_LOOK, first)] if isinstance(first, KgroupError) else []
+    return facts.also(*failed, **looks)
 
 
 def _still(

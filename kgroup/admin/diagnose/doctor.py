@@ -4,7 +4,7 @@ The verdict is healthy only when every poll succeeded and found no error. A fail
 that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kgroup.admin.codes import ERROR, INFO, WARN
@@ -107,18 +107,14 @@ def examine_all(
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
             ]
             errors += described.errors
-            gather(cluster, facts, past.add_to)
-            judge_pace(cluster, judge(cluster, facts), past)
-            look_at_the_unread(cluster, facts)
-            look_at_the_brokers(cluster, facts)
-            look_for_their_topics(cluster, facts)
-            look_at_the_limits(cluster, facts)
-            look_at_delivery_limits(cluster, facts)
-            _measure(cluster, facts)
+            facts, courses = judge(cluster, gather(cluster, facts, past.add_to))
+            facts = judge_pace(cluster, facts, courses, past)
+            for look in _LOOKS:
+                facts = look(cluster, facts)
             settled = [each for each in facts if not each.unsettled and not undelivered(each)]
             waiting += [each for each in facts if each.unsettled or undelivered(each)]
             done |= _settled(cluster, settled, patience_s, seen)[0]
-            del described, facts, settled  # not kept while the next round is requested
+            del described, facts, courses, settled  # not kept while the next round is requested
     patient, moved = _settled(cluster, waiting, patience_s, seen)
     done |= patient
     if moved:
@@ -144,22 +140,28 @@ def examine_all(
     )
 
 
-def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def _measure(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read the brokers' time, once, where an age decides."""
-    aged = [each for each in facts if each.pending or each.group.state in CONVERGING]
-    if aged:
-        clock = clock_of(cluster, aged[0].now_ms)
-        for group_facts in aged:
-            group_facts.clock = clock
+    aged = {each.group.group_id for each in facts if each.pending or each.group.state in CONVERGING}
+    clock = clock_of(cluster, facts[0].now_ms) if aged else None
+    return [each.also(clock=clock) if each.group.group_id in aged else each for each in facts]
+
+
+_LOOKS: tuple[Callable[[ClusterView, list[Facts]], list[Facts]], ...] = (
+    look_at_the_unread,
+    look_at_the_brokers,
+    look_for_their_topics,
+    look_at_the_limits,
+    look_at_delivery_limits,
+    _measure,
+)
 
 
 def _settled(
-    cluster: ClusterView, facts: Sequence[Facts], patience_s: float, seen: Callable[[Facts], None]
+    cluster: ClusterView, facts: list[Facts], patience_s: float, seen: Callable[[Facts], None]
 ) -> tuple[dict[str, Checkup], list[str]]:
     """Return the check-ups, and the groups to check again: they finished rebalancing while they were."""
-    look_at_deliveries(cluster, facts, patience_s)
-    judge_shares(facts)
-    moved = {each.group.group_id for each in settle(cluster, facts, patience_s)}
+    facts, moved = settle(cluster, judge_shares(look_at_deliveries(cluster, facts, patience_s)), patience_s)
     done = {}
     for group_facts in facts:
         if group_facts.group.group_id in moved:

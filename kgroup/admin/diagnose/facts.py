@@ -19,10 +19,11 @@ from kgroup.admin.read.open_transactions import OpenTransaction, open_transactio
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
 from kgroup.admin.statuses import PartitionStatus, Status, Unseen
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of, value
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.diagnose.group_records import Recorded
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
@@ -80,21 +81,20 @@ class DeliveryLog:
     damaged: str | None = None
 
 
-@dataclass(slots=True)
+@value
 class Facts:
-    """The facts about one group; None is what could not be polled, or was excluded.
+    """The facts about one group, a field for each look; None is what could not be polled, or was excluded.
 
-    `history` are the events the log still holds, `state` the group in its records without committed offsets,
-    `committed_ms` when the partitions of its members were last committed, `gone` those of deleted topics,
-    `restarts` its static members that rejoined after their session. `pending` are offsets that a transaction
-    holds open. `seen_for_s` is the time between the first and last poll that saw the group rebalancing,
-    `open_for_s` the same for those offsets; failed polls add nothing to either. `holding` are the open
-    transactions that hold readers back, `going` the partitions whose unread records are about to be deleted,
-    `rebuilt` those committed for a former topic of the same name. `one_leader` leads all partitions that
-    stand still, and none that is read; `untransacted` is that no transaction can be stored. `still` are
+    A look makes a value, and the facts with it are new ones (`also`); `unseen` is why looks failed. All
+    groups of a check-up leave out the same looks. `recorded` is what the group's log says, `delivered` the
+    deliveries in that of a share group. `pending` are offsets that a transaction holds open. `seen_for_s` is
+    the time between the first and last poll that saw the group rebalancing, `open_for_s` the same for those
+    offsets; failed polls add nothing to either. `holding` are the open transactions that hold readers back,
+    `going` the partitions whose unread records are about to be deleted. `one_leader` leads all partitions
+    that stand still, and none that is read; `untransacted` is that no transaction can be stored. `still` are
     records that members of a share group did not finish, `fruitless` the partitions of which none of so many
-    members that came and went committed anything, `grown` its lag's growth although they finished some,
-    `delivered` the deliveries in its log, and `delivery_limit` how often it may deliver a record.
+    members that came and went committed anything, `grown` its lag's growth although they finished some, and
+    `delivery_limit` how often it may deliver a record.
     """
 
     group: GroupDescription
@@ -102,16 +102,13 @@ class Facts:
     since_ms: int
     patience_s: float
     left_out: frozenset[str] = frozenset()
-    unseen: list[Unseen] = field(default_factory=list)
-    history: Sequence[Event] | None = None
-    state: GroupState | None = None
-    committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
-    gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
-    restarts: Sequence[Restart] = ()
+    unseen: tuple[Unseen, ...] = ()
+    recorded: Recorded | None = None
+    delivered: DeliveryLog | None = None
     session_ms: int | None = None
     retention_ms: int | None = None
     max_size: int | KgroupError | None = None
-    rebuilt: frozenset[TopicPartition] = frozenset()
+    delivery_limit: int | None = None
     holding: Mapping[TopicPartition, tuple[OpenTransaction, ...]] = field(default_factory=dict)
     going: Mapping[TopicPartition, Going] = field(default_factory=dict)
     gone_topics: frozenset[str] = frozenset()
@@ -123,11 +120,47 @@ class Facts:
     one_leader: Node | None = None
     untransacted: Finding | None = None
     still: Still | None = None
-    fruitless: Mapping[TopicPartition, int] = field(default_factory=dict)
     grown: Grown | None = None
-    delivered: DeliveryLog | None = None
-    delivery_limit: int | None = None
-    _placed: tuple[Sequence[OffsetRow], ByStatus] | None = None
+    fruitless: Mapping[TopicPartition, int] = field(default_factory=dict)
+    _by_status: dict[PartitionStatus | None, list[Placed]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
+
+    def also(self, *unseen: Unseen, **looks: object) -> Facts:
+        """Return these facts with the values of other looks, and with why others failed."""
+        if unseen:
+            looks["unseen"] = (*self.unseen, *unseen)
+        return replace(self, **looks) if looks else self  # type: ignore[arg-type]
+
+    @property
+    def history(self) -> Sequence[Event] | None:
+        """The events that the log still holds."""
+        return None if self.recorded is None else self.recorded.events
+
+    @property
+    def state(self) -> GroupState | None:
+        """The group in its records, without committed offsets."""
+        return None if self.recorded is None else self.recorded.state
+
+    @property
+    def committed_ms(self) -> Mapping[TopicPartition, int]:
+        """When the partitions of its members were last committed."""
+        return {} if self.recorded is None else self.recorded.committed_ms
+
+    @property
+    def gone(self) -> Mapping[str, frozenset[TopicPartition]]:
+        """What members own of topics that no longer exist."""
+        return {} if self.recorded is None else self.recorded.gone
+
+    @property
+    def restarts(self) -> Sequence[Restart]:
+        """Its static members that rejoined after their session."""
+        return () if self.recorded is None else self.recorded.restarts
+
+    @property
+    def rebuilt(self) -> frozenset[TopicPartition]:
+        """The partitions that were committed for a former topic of the same name."""
+        return frozenset() if self.recorded is None else self.recorded.rebuilt
 
     @property
     def rows(self) -> Iterator[Placed]:
@@ -137,18 +170,16 @@ class Facts:
     @property
     def by_status(self) -> ByStatus:
         """The same by status; those without one, of groups whose lag was not judged, under None."""
-        rows = self.group.offsets  # another poll has others
-        if self._placed is None or self._placed[0] is not rows:
-            by_name: dict[PartitionStatus | None, list[Placed]] = {}
+        if not self._by_status:
             last: object = self
             those: list[Placed] = []
             for placed in self.rows:
                 status = placed[1].status
                 if status is not last:  # rows of a group share few statuses
-                    last, those = status, by_name.setdefault(None if status is None else status.name, [])
+                    name = None if status is None else status.name
+                    last, those = status, self._by_status.setdefault(name, [])
                 those.append(placed)
-            self._placed = rows, by_name
-        return self._placed[1]
+        return self._by_status
 
     def placed(self, name: PartitionStatus) -> Sequence[Placed]:
         """Return the partitions with this status; rows are made if there may be any."""
@@ -217,59 +248,75 @@ class Facts:
         """Whether a classic group waits for its members; a consumer group keeps reading meanwhile."""
         return self.group.type == CLASSIC and self.group.state in REBALANCING
 
-    def miss(self, look: str, error: KgroupError) -> None:
-        self.unseen.append(Unseen(look, code_name(error), error.message))
 
-    def seen_once(self, what: str) -> None:
-        self.unseen.append(Unseen(SECOND_LOOK, "SEEN_ONCE", what))
+def missed(look: str, error: KgroupError) -> Unseen:
+    """Return that a look failed, and why."""
+    return Unseen(look, code_name(error), error.message)
+
+
+def seen_once(what: str) -> Unseen:
+    """Return what one look cannot tell."""
+    return Unseen(SECOND_LOOK, "SEEN_ONCE", what)
 
 
 def gather(
-    cluster: ClusterView, facts: Sequence[Facts], add_history: Callable[[Sequence[Facts]], None]
-) -> None:
-    """Add the facts of every poll that is not excluded, for all of these groups together."""
-    for look, take in _LOOKS:
-        chosen = [each for each in facts if look not in each.left_out]
-        if not chosen:
-            continue
-        if take is None:
-            add_history(chosen)
-        else:
-            take(cluster, chosen)
+    cluster: ClusterView, facts: list[Facts], add_history: Callable[[Sequence[Facts]], list[Facts]]
+) -> list[Facts]:
+    """Return the facts with every poll that is not excluded, for all of these groups together."""
+    looks = (
+        (SETTINGS, partial(_settings, cluster)),
+        (HISTORY, add_history),
+        (TRANSACTIONS, partial(_pending, cluster)),
+    )
+    for look, take in looks:
+        if facts and look not in facts[0].left_out:
+            facts = take(facts)
+    return facts
 
 
-def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:
+def settle(
+    cluster: ClusterView, facts: Sequence[Facts], patience_s: float
+) -> tuple[list[Facts], frozenset[str]]:
     """Poll all groups again where time shows more; then note what remains unknown.
 
-    Return the groups that finished rebalancing meanwhile: who owns what, and reads on, was not seen of them.
+    Return the groups that finished rebalancing meanwhile, too: who owns what, and reads on, was not seen of
+    them.
     """
     settled = _look_again(cluster, facts, patience_s)
-    for group_facts in facts:
-        group = group_facts.group
-        # The description's errors already name bytes that were not understood, and ends that could not be
-        # read, with their codes.
-        opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
-        if opaque and not group_facts.rebalances and ASSIGNMENTS not in group_facts.left_out:
-            what = (
-                f"what {len(opaque)} of {count_of(len(group.known_members), 'member')} run is not "
-                f"reported in a known form"
-            )
-            group_facts.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
-        if LAG not in group_facts.left_out:
-            group_facts.unseen += _undecided(group_facts)
+    moved = frozenset(
+        before.group.group_id
+        for before, now in zip(facts, settled, strict=True)
+        if before.rebalances and not now.rebalances
+    )
     held = {
         each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
-        for each in facts
+        for each in settled
         if each.pending and each.group.offsets_partition is not None
     }
     try:
         transactions = open_transactions(cluster, held.values()) if held else {}
     except KgroupError:
         transactions = {}  # owners of offsets held open support a finding, and decide nothing
-    for group_facts in facts:
-        if group_facts.group.group_id in held:
-            group_facts.transactions = transactions.get(held[group_facts.group.group_id], ())
-    return settled
+    known = []
+    for each in settled:
+        each = each.also(*_opaque(each))
+        by_id = held.get(each.group.group_id)
+        owners = {} if by_id is None else {"transactions": transactions.get(by_id, ())}
+        known.append(each.also(*(_undecided(each) if LAG not in each.left_out else ()), **owners))
+    return known, moved
+
+
+def _opaque(facts: Facts) -> Iterator[Unseen]:
+    """Yield that some members' work is not reported in a known form.
+
+    The description's errors already name bytes that were not understood, and ends that could not be read,
+    with their codes.
+    """
+    members = facts.group.known_members
+    opaque = [member for member in members if not member.work_known and not member.undecoded]
+    if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
+        what = f"what {len(opaque)} of {count_of(len(members), 'member')} run is not reported in a known form"
+        yield Unseen(ASSIGNMENTS, "NOT_READABLE", what)
 
 
 def _undecided(facts: Facts) -> Iterator[Unseen]:
@@ -288,72 +335,74 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
         yield Unseen(LAG, code, f"the status of {said[0][0]}{more} is unknown: {said[0][1]}")
 
 
-def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read when offsets of empty groups, and sessions of absent members, expire, where that matters."""
     setting = asked_once(cluster)
-    for group_facts in facts:
-        group = group_facts.group
-        if any(member.state == MemberStatus.LEFT for member in group.known_members):
-            try:
-                values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
-                group_facts.session_ms = number_of(values.get(SESSION_TIMEOUT)) or None
-            except KgroupError as error:
-                group_facts.miss(SESSION_TIMEOUT, error)
-        if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.row_count:
-            continue
-        node = group.coordinator.id
-        minutes = setting(node, OFFSETS_RETENTION)
-        if isinstance(minutes, KgroupError):
-            group_facts.miss(OFFSETS_RETENTION, minutes)
-        elif not minutes:
-            group_facts.unseen.append(
-                Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it")
-            )
-        else:
-            group_facts.retention_ms = int(minutes) * 60_000
+    return [_with_retention(_with_session(cluster, each), setting) for each in facts]
 
 
-def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def _with_session(cluster: ClusterView, facts: Facts) -> Facts:
+    if all(member.state != MemberStatus.LEFT for member in facts.group.known_members):
+        return facts
+    try:
+        values = {each.name: each.value for each in group_settings(cluster, facts.group.group_id)}
+    except KgroupError as error:
+        return facts.also(missed(SESSION_TIMEOUT, error))
+    return facts.also(session_ms=number_of(values.get(SESSION_TIMEOUT)) or None)
+
+
+def _with_retention(facts: Facts, setting: Callable[[int, str], str | KgroupError | None]) -> Facts:
+    group = facts.group
+    if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.row_count:
+        return facts
+    node = group.coordinator.id
+    minutes = setting(node, OFFSETS_RETENTION)
+    if isinstance(minutes, KgroupError):
+        return facts.also(missed(OFFSETS_RETENTION, minutes))
+    if not minutes:
+        return facts.also(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
+    return facts.also(retention_ms=int(minutes) * 60_000)
+
+
+def _pending(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read the offsets held open, from the coordinator, or from the log where the broker is too old.
 
     The log also names offsets that were never committed before, for which no coordinator would be asked.
     """
     asked: dict[str, Collection[TopicPartition] | None] = {}
-    for group_facts in facts:
-        if group_facts.state is not None:
-            group_facts.pending = frozenset(
-                p for partitions in group_facts.state.pending.values() for p in partitions
-            )
-        group = group_facts.group
-        requested: Collection[TopicPartition] | None = group_facts.pending
+    for each in facts:
+        group, logged = each.group, _pending_in_log(each)
+        requested: Collection[TopicPartition] | None = logged
         if group.type != SHARE:
             # Unless partitions are named, a broker silently omits those the caller may not describe: request
             # all committed ones (None) only where there are no others.
-            others = group_facts.pending or not group.row_count == group.committed_count > 0
-            requested = {*group.places, *group_facts.pending} if others else None
+            others = logged or not group.row_count == group.committed_count > 0
+            requested = {*group.places, *logged} if others else None
         if requested is None or requested:
             asked[group.group_id] = requested
-    unstable_offsets = unstable(cluster, asked)
-    for group_facts in facts:
-        pending = unstable_offsets.get(group_facts.group.group_id, frozenset())
-        if not isinstance(pending, KgroupError):
-            group_facts.pending = pending
-        elif group_facts.state is None or not _too_old(pending):
-            group_facts.miss("open transactions", pending)
+    reported = unstable(cluster, asked)
+    return [_with_pending(each, reported.get(each.group.group_id, frozenset())) for each in facts]
 
 
-_LOOKS = ((SETTINGS, _settings), (HISTORY, None), (TRANSACTIONS, _transactions))
+def _with_pending(facts: Facts, reported: frozenset[TopicPartition] | KgroupError) -> Facts:
+    if not isinstance(reported, KgroupError):
+        return facts.also(pending=reported) if reported else facts
+    logged = facts.also(pending=_pending_in_log(facts))
+    told = facts.state is not None and _too_old(reported)
+    return logged if told else logged.also(missed("open transactions", reported))
+
+
+def _pending_in_log(facts: Facts) -> frozenset[TopicPartition]:
+    by_producer = {} if facts.state is None else facts.state.pending
+    return frozenset(partition for partitions in by_producer.values() for partition in partitions)
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:
-    """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one.
-
-    Return the groups that finished rebalancing.
-    """
+    """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one."""
     clock = cluster.retry.clock
     start = clock()
+    newest = {each.group.group_id: each for each in facts}
     waiting = [each for each in facts if each.unsettled]
-    rebalanced = [each for each in waiting if each.rebalances]
     failed: dict[str, list[KgroupError]] = {}
     # The first poll is done already.
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
@@ -361,28 +410,37 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
         held = {each.group.group_id: each.pending for each in waiting if each.pending}
         now = _or_error(names, partial(groups_only, cluster, names))
         open_now = _or_error(held, partial(unstable, cluster, held)) if held else {}
-        for group_facts in waiting:
-            name = group_facts.group.group_id
-            failed[name] = _again(group_facts, now.get(name), open_now.get(name), clock() - start)
+        passed_s = clock() - start
+        for each in waiting:
+            name = each.group.group_id
+            polled = now.get(name), open_now.get(name)
+            newest[name] = _again(each, *polled, passed_s)
+            failed[name] = [error for error in polled if isinstance(error, KgroupError)]
+        waiting = [newest[each.group.group_id] for each in waiting]
         waiting = [each for each in waiting if each.unsettled]
         untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
         if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
             # Waiting for these would be in vain: their broker never reports what is held open.
             break
-    for group_facts in waiting:
-        # Note where nothing showed whether a rebalance, or a transaction, makes progress.
-        if group_facts.patience_s <= 0 and group_facts.rebalances:
-            group_facts.seen_once(
-                f"it is {group_facts.group.state}: observed once; cannot tell whether it is making progress"
-            )
-        if group_facts.patience_s <= 0 and group_facts.pending and group_facts.state is None:
-            group_facts.seen_once(f"{_held(group_facts)}: observed once; cannot tell for how long")
-        for error in failed.get(group_facts.group.group_id, ()):
-            if group_facts.state is not None and _too_old(error):
-                group_facts.seen_once(f"{_held(group_facts)} in the log: seen once, {error.message}")
-            else:
-                group_facts.miss(SECOND_LOOK, error)
-    return [each for each in rebalanced if not each.rebalances]
+    for each in waiting:
+        name = each.group.group_id
+        newest[name] = each.also(*_never_told(each, failed.get(name, ())))
+    return list(newest.values())
+
+
+def _never_told(facts: Facts, failed: Iterable[KgroupError]) -> Iterator[Unseen]:
+    """Yield where nothing showed whether a rebalance, or a transaction, makes progress."""
+    if facts.patience_s <= 0 and facts.rebalances:
+        yield seen_once(
+            f"it is {facts.group.state}: observed once; cannot tell whether it is making progress"
+        )
+    if facts.patience_s <= 0 and facts.pending and facts.state is None:
+        yield seen_once(f"{_held(facts)}: observed once; cannot tell for how long")
+    for error in failed:
+        if facts.state is not None and _too_old(error):
+            yield seen_once(f"{_held(facts)} in the log: seen once, {error.message}")
+        else:
+            yield missed(SECOND_LOOK, error)
 
 
 def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
@@ -398,16 +456,16 @@ def _again(
     group: GroupDescription | KgroupError | None,
     still_open: frozenset[TopicPartition] | KgroupError | None,
     passed_s: float,
-) -> list[KgroupError]:
-    """Note what another poll shows and for how long by now, or why it failed."""
+) -> Facts:
+    """Return what another poll shows, and for how long by now."""
+    looks: dict[str, object] = {}
     if isinstance(group, GroupDescription):
-        facts.seen_for_s = passed_s
+        looks["seen_for_s"] = passed_s
         if group.state not in REBALANCING:
-            facts.group = replace(facts.group, state=group.state)
+            looks["group"] = replace(facts.group, state=group.state)
     if isinstance(still_open, frozenset):
-        facts.open_for_s = passed_s
-        facts.pending &= still_open
-    return [error for error in (group, still_open) if isinstance(error, KgroupError)]
+        looks |= {"open_for_s": passed_s, "pending": facts.pending & still_open}
+    return facts.also(**looks)
 
 
 def _held(facts: Facts) -> str:

@@ -23,29 +23,33 @@ Ends = Mapping[TopicPartition, Sequence[int]]
 
 def judge_fruitless(
     cluster: ClusterView, facts: Facts, ends: Ends, lates: Sequence[Mapping[str, int]]
-) -> None:
+) -> Facts:
     """Note the partitions of which records came that no member committed, with how many ended then.
 
     `lates` are the ways to take the times of records: by topic, how late they count as stamped.
     """
-    loops = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
-    facts.fruitless = {p: ended for p, ended in loops[0].items() if all(p in each for each in loops)}
-    for partition in sorted({*ends} - facts.fruitless.keys()):
-        if any(partition in each for each in loops):
-            facts.unseen.append(mistimed(partition, lates[1].get(partition.topic, 0)))
+    found = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
+    loops = [{p: ended for p, ended in each.items() if isinstance(ended, int)} for each in found]
+    fruitless = {p: ended for p, ended in loops[0].items() if all(p in each for each in loops)}
+    unread = dict.fromkeys(ended for each in found for ended in each.values() if isinstance(ended, Unseen))
+    unsure = [
+        mistimed(partition, lates[1].get(partition.topic, 0))
+        for partition in sorted({*ends} - fruitless.keys())
+        if any(partition in each for each in loops)
+    ]
+    return facts.also(*(each for each in unread if each not in facts.unseen), *unsure, fruitless=fruitless)
 
 
 def _loops(
     cluster: ClusterView, facts: Facts, ends: Ends, late_ms: Mapping[str, int]
-) -> Iterator[tuple[TopicPartition, int]]:
+) -> Iterator[tuple[TopicPartition, int | Unseen]]:
     since = {p: max(those[0] - late_ms.get(p.topic, 0), 0) for p, those in ends.items()}
     listed = list_offsets(cluster, since)
     for partition, came in sorted(listed.items()):
         if isinstance(came, KgroupError):
             what = f"{partition}: whether records came that no member committed: {came.message}"
-            missed = Unseen(LAG, code_name(came), what)
-            if not is_gone(came) and missed not in facts.unseen:
-                facts.unseen.append(missed)
+            if not is_gone(came):
+                yield partition, Unseen(LAG, code_name(came), what)
             continue
         came_ms = came.timestamp_ms + late_ms.get(partition.topic, 0)
         ended = sum(ms >= came_ms for ms in ends[partition])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import SETTINGS, Facts
+from kgroup.admin.diagnose.facts import SETTINGS, Facts, missed
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.settings import group_settings, number_of
@@ -29,20 +29,20 @@ Found = tuple[str, str, list[str]]
 """The finding, what to do about it, and its evidence."""
 
 
-def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read the delivery limit of the share groups that gave records up after more than one delivery."""
-    for group_facts in facts:
-        if SETTINGS in group_facts.left_out or all(
-            piece.deliveries <= REJECTED_AFTER for _, piece in _ended(group_facts)
-        ):
-            continue
-        try:
-            values = {
-                setting.name: setting.value for setting in group_settings(cluster, group_facts.group.group_id)
-            }
-            group_facts.delivery_limit = number_of(values.get(LIMIT)) or None
-        except KgroupError as error:
-            group_facts.miss(LIMIT, error)
+    return [_with_limit(cluster, each) for each in facts]
+
+
+def _with_limit(cluster: ClusterView, facts: Facts) -> Facts:
+    pieces = () if SETTINGS in facts.left_out else _ended(facts)
+    if all(piece.deliveries <= REJECTED_AFTER for _, piece in pieces):
+        return facts
+    try:
+        values = {each.name: each.value for each in group_settings(cluster, facts.group.group_id)}
+    except KgroupError as error:
+        return facts.also(missed(LIMIT, error))
+    return facts.also(delivery_limit=number_of(values.get(LIMIT)) or None)
 
 
 def given_up(facts: Facts) -> Iterator[Found]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import DeliveryLog
-from kgroup.domain import ZERO_UUID, TopicPartition, count_of
+from kgroup.domain import ZERO_UUID, TopicPartition, count_of, value
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FEW = 8
 
 
-@dataclass(slots=True)
+@value
 class Recorded:
     """The log's records of one group; another process may have read them.
 
@@ -61,33 +61,46 @@ def recorded_by(
     topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], bad: int
 ) -> dict[str, Recorded]:
     """Return the records of these groups in one partition by its fold, which may go on, and their events."""
-    by_group = {group: Recorded(those) for group, those in events.items()}
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     states = fold.states  # rebuilt on each access
-    for group, recorded in by_group.items():
-        recorded.restarts = fold.restarts(group)
-        if state := states.get(group):
-            state = replace(state)
-            recorded.state = state
-            recorded.committed_ms = {
-                partition: state.offsets[partition].commit_timestamp_ms
-                for member in state.view().members.values()
-                for partition in member.holds
-                if partition in state.offsets
-            }
-            there = state.members_by(topic.topic_names)
-            held = {m: member.holds - there[m].holds for m, member in state.members.items()}
-            recorded.gone = {member_id: partitions for member_id, partitions in held.items() if partitions}
-            recorded.rebuilt = frozenset(
-                partition
-                for partition, at in state.offsets.items()
-                if at.topic_id != ZERO_UUID and ids.get(partition.topic, at.topic_id) != at.topic_id
-            )
-            state.offsets = {}
-        if bad:
-            damaged = count_of(bad, "damaged range")
-            recorded.damaged = f"{damaged} of __consumer_offsets-{fold.log_partition} could not be read"
-    return by_group
+    found = count_of(bad, "damaged range")
+    damaged = f"{found} of __consumer_offsets-{fold.log_partition} could not be read" if bad else None
+    return {
+        group: _recorded(topic, ids, those, states.get(group), fold.restarts(group), damaged)
+        for group, those in events.items()
+    }
+
+
+def _recorded(
+    topic: LiveTopic,
+    ids: Mapping[str, bytes],
+    events: list[Event],
+    state: GroupState | None,
+    restarts: Sequence[Restart],
+    damaged: str | None,
+) -> Recorded:
+    if state is None:
+        return Recorded(events, restarts=restarts, damaged=damaged)
+    there = state.members_by(topic.topic_names)
+    held = {m: member.holds - there[m].holds for m, member in state.members.items()}
+    return Recorded(
+        events,
+        replace(state, offsets={}),
+        restarts,
+        committed_ms={
+            partition: state.offsets[partition].commit_timestamp_ms
+            for member in state.view().members.values()
+            for partition in member.holds
+            if partition in state.offsets
+        },
+        gone={member_id: partitions for member_id, partitions in held.items() if partitions},
+        rebuilt=frozenset(
+            partition
+            for partition, at in state.offsets.items()
+            if at.topic_id != ZERO_UUID and ids.get(partition.topic, at.topic_id) != at.topic_id
+        ),
+        damaged=damaged,
+    )
 
 
 def look_into_deliveries(

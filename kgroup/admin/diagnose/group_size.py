@@ -12,17 +12,18 @@ from kgroup.errors import KgroupError
 LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAMS: "group.streams.max.size"}
 
 
-def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read how many members groups may have: one request per coordinator and type of group."""
     setting = asked_once(cluster)
-    for group_facts in facts:
-        group = group_facts.group
-        if SETTINGS in group_facts.left_out or group.type not in LIMITS or not group.known_members:
-            continue
-        if group.coordinator is None:
-            continue
-        limit = setting(group.coordinator.id, LIMITS[group.type])
-        group_facts.max_size = int(limit) if isinstance(limit, str) and limit else limit or None
+    known = []
+    for each in facts:
+        group = each.group
+        asked = SETTINGS not in each.left_out and group.type in LIMITS and group.known_members
+        if asked and group.coordinator is not None:
+            limit = setting(group.coordinator.id, LIMITS[group.type])
+            each = each.also(max_size=int(limit) if isinstance(limit, str) and limit else limit or None)
+        known.append(each)
+    return known
 
 
 def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts
+from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts, missed
 from kgroup.admin.diagnose.group_records import Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
@@ -53,31 +53,32 @@ class Past:
             return self._wanted
         return [group for number in sorted(self._by_partition) for group in self._by_partition[number]]
 
-    def add_to(self, facts: Sequence[Facts]) -> None:
-        """Add its history to each group's facts, or the reason why there is none."""
+    def add_to(self, facts: Sequence[Facts]) -> list[Facts]:
+        """Return each group's facts with its history, or the reason why there is none."""
         topic = self.topic() if facts else None
-        for group_facts in facts:
-            failed = topic if isinstance(topic, KgroupError) else self._failure(group_facts.group.group_id)
-            if failed is not None:
-                group_facts.miss(HISTORY, failed)
-                continue
-            recorded = self._known.pop(group_facts.group.group_id)
-            group_facts.history = recorded.events
-            if recorded.damaged:
-                group_facts.unseen.append(Unseen(HISTORY, "DAMAGED", recorded.damaged))
-            if group_facts.group.type != SHARE:
-                group_facts.state, group_facts.restarts = recorded.state, recorded.restarts
-                group_facts.committed_ms, group_facts.rebuilt = recorded.committed_ms, recorded.rebuilt
-                group_facts.gone = recorded.gone
-                continue
+        if isinstance(topic, KgroupError):
+            failed = missed(HISTORY, topic)
+            return [each.also(failed) for each in facts]
+        return [self._with(each) for each in facts]
+
+    def _with(self, facts: Facts) -> Facts:
+        name = facts.group.group_id
+        if (failed := self._failure(name)) is not None:
+            return facts.also(missed(HISTORY, failed))
+        recorded = self._known.pop(name)
+        damaged = [recorded.damaged] if recorded.damaged else []
+        looks: dict[str, object] = {"recorded": recorded}
+        unread = []
+        if facts.group.type == SHARE:
+            looks["recorded"] = Recorded(recorded.events)
             if self._deliveries is None:
                 self._deliveries = self._read_deliveries()
             if isinstance(self._deliveries, KgroupError):
-                group_facts.miss(HISTORY, self._deliveries)
-                continue
-            group_facts.delivered = self._deliveries.get(group_facts.group.group_id, DeliveryLog())
-            if group_facts.delivered.damaged:
-                group_facts.unseen.append(Unseen(HISTORY, "DAMAGED", group_facts.delivered.damaged))
+                unread = [missed(HISTORY, self._deliveries)]
+            else:
+                looks["delivered"] = delivered = self._deliveries.get(name, DeliveryLog())
+                damaged += [delivered.damaged] if delivered.damaged else []
+        return facts.also(*(Unseen(HISTORY, "DAMAGED", text) for text in damaged), *unread, **looks)
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
         """Return what share groups did with their records; nothing where none has stored anything yet."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from kgroup.admin.diagnose.facts import HISTORY
+from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.histories import Past
-from kgroup.admin.diagnose.reading import At, Course, Times, set_statuses
+from kgroup.admin.diagnose.reading import At, Course, Times, with_statuses
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
@@ -55,8 +55,10 @@ class Waiting(NamedTuple):
     records: int
 
 
-def judge_pace(cluster: ClusterView, courses: Iterable[Course], past: Past) -> None:
-    """Give partitions that fall behind that status, of those whose readers go on.
+def judge_pace(
+    cluster: ClusterView, facts: list[Facts], courses: Iterable[Course], past: Past
+) -> list[Facts]:
+    """Return the facts with the partitions that fall behind, of those whose readers go on.
 
     It costs two short reads of each offsets partition that has such a group, and a few requests per leader
     for all of them. Where one fails, the status is unknown.
@@ -65,7 +67,17 @@ def judge_pace(cluster: ClusterView, courses: Iterable[Course], past: Past) -> N
     going = [(course, those) for course, those in going if those]
     topic = past.topic() if going else None
     if not isinstance(topic, LiveTopic):
-        return
+        return facts
+    statuses = _statuses(cluster, topic, going)
+    return [with_statuses(each, statuses.get(each.group.group_id, {})) for each in facts]
+
+
+def _statuses(
+    cluster: ClusterView,
+    topic: LiveTopic,
+    going: Sequence[tuple[Course, Sequence[tuple[TopicPartition, OffsetRow, int]]]],
+) -> dict[str, dict[TopicPartition, Status]]:
+    """Return by group the partitions that fall behind, or why that is not known."""
     newest = {
         (course.facts.group.group_id, place): Point(row.committed_offset or 0, course.committed_ms[place])
         for course, those in going
@@ -74,22 +86,20 @@ def judge_pace(cluster: ClusterView, courses: Iterable[Course], past: Past) -> N
     try:
         points = _points(topic, newest)
     except KgroupError as error:
-        missed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
-        for course, those in going:
-            set_statuses(course.facts, {place: missed for place, _, _ in those})
-        return
+        failed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
+        return {c.facts.group.group_id: {place: failed for place, _, _ in those} for c, those in going}
     earlier = {(place, point) for (_, place), pair in points.items() for point in pair}
     times = times_at(cluster, {(place, point.offset) for place, point in earlier})
     ends = _ends_at(cluster, {(place, point.at_ms) for place, point in earlier})
+    statuses: dict[str, dict[TopicPartition, Status]] = {}
     for course, those in going:
-        statuses = {}
+        name = course.facts.group.group_id
         for place, row, age_ms in those:
-            key = course.facts.group.group_id, place
-            if key in points:
+            if (key := (name, place)) in points:
                 now = Waiting(newest[key].at_ms, age_ms, (row.log_end_offset or 0) - newest[key].offset)
                 if (said := _status(place, row, points[key], now, times, ends)) is not None:
-                    statuses[place] = said
-        set_statuses(course.facts, statuses)
+                    statuses.setdefault(name, {})[place] = said
+    return statuses
 
 
 def _points(topic: LiveTopic, newest: Mapping[Key, Point]) -> dict[Key, tuple[Point, Point]]:

@@ -56,33 +56,32 @@ At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
 
 
-def judge(cluster: ClusterView, facts: Sequence[Facts]) -> list[Course]:
+def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[Course]]:
     """Give each partition the status that the history shows, in a few requests per leader for all groups.
 
-    Return how the groups read.
+    Return the facts with these statuses, and how the groups read.
     """
-    judged = [each for each in facts if each.group.type != SHARE and LAG not in each.left_out]
-    courses = [Course(each) for each in judged]
+    courses = [Course(each) for each in facts if each.group.type != SHARE and LAG not in each.left_out]
     wanted = {at for course in courses for at in course.records}
     times = times_at(cluster, wanted) if wanted else {}
     aged = set[TopicPartition]().union(*(course.timed for course in courses))
-    clocks = clocks_of(cluster, judged[0].now_ms, aged) if aged else None
-    for each, course in zip(judged, courses, strict=True):
+    clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
+    for course in courses:
         if clocks is not None and course.aged:
-            each.clock = clocks(course.timed)
+            course.facts = course.facts.also(clock=clocks(course.timed))
         course.times = times
     newest = {at for course in courses for at in course.newest_stamped}
     times = {**times, **times_at(cluster, newest)} if newest else times
-    for each, course in zip(judged, courses, strict=True):
+    for course in courses:
         course.times = times
         readings = [course, *course.mistimed()]
         lates = [reading.late_ms for reading in readings]
-        set_statuses(
-            each, _agreed([_by_times(cluster, reading) for reading in readings], lates) | dict(_former(each))
-        )
+        said = _agreed([_by_times(cluster, reading) for reading in readings], lates)
+        course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
         if course.fresh:
-            judge_fruitless(cluster, each, course.fresh, lates)
-    return courses
+            course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates)
+    judged = {course.facts.group.group_id: course.facts for course in courses}
+    return [judged.get(each.group.group_id, each) for each in facts], courses
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -110,14 +109,16 @@ def _agreed(
     return statuses
 
 
-def judge_shares(facts: Sequence[Facts]) -> None:
+def judge_shares(facts: Sequence[Facts]) -> list[Facts]:
     """Give the partitions of share groups the status that a second look at them shows."""
-    for each in facts:
-        if each.group.type != SHARE or LAG in each.left_out or not undelivered(each):
-            continue
-        still = each.still.lags if each.still is not None else {}
-        # One look shows nothing, which is reported.
-        set_statuses(each, {p: _shared(p in still, each) for p, _ in _undecided(each) if each.patience_s > 0})
+    return [_with_shares(each) if undelivered(each) else each for each in facts]
+
+
+def _with_shares(facts: Facts) -> Facts:
+    still = facts.still.lags if facts.still is not None else {}
+    # One look shows nothing, which is reported.
+    decided = _undecided(facts) if facts.patience_s > 0 else ()
+    return with_statuses(facts, {place: _shared(place in still, facts) for place, _ in decided})
 
 
 def _shared(stands: bool, facts: Facts) -> Status:
@@ -129,14 +130,15 @@ def _shared(stands: bool, facts: Facts) -> Status:
     return READING
 
 
-def set_statuses(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
-    """Give these partitions of a group these statuses."""
-    if statuses:
-        rows = tuple(
-            replace(row, status=statuses[partition]) if partition in statuses else row
-            for partition, row in facts.rows
-        )
-        facts.group = replace(facts.group, offsets=rows)
+def with_statuses(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> Facts:
+    """Return the facts with these statuses of these partitions."""
+    if not statuses:
+        return facts
+    rows = tuple(
+        replace(row, status=statuses[partition]) if partition in statuses else row
+        for partition, row in facts.rows
+    )
+    return facts.also(group=replace(facts.group, offsets=rows))
 
 
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:

@@ -36,21 +36,26 @@ Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
 
 
-def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+def look_at_the_unread(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what happens to unread records: a few requests per leader, for all groups."""
-    judged = [each for each in facts if LAG not in each.left_out]
-    behind = [(each, _behind(each)) for each in judged]
-    if places := set[TopicPartition]().union(*(those for _, those in behind)):
-        _going(cluster, behind, places)
-    held = {id(each): _held_back(each) for each in judged if TRANSACTIONS not in each.left_out}
-    if not (places := {partition for those in held.values() for partition in those}):
-        return
+    if not facts or LAG in facts[0].left_out:
+        return facts
+    behind = [(each, _behind(each)) for each in facts]
+    places = set[TopicPartition]().union(*(those for _, those in behind))
+    known = _going(cluster, behind, places) if places else facts
+    held = {each.group.group_id: those for each in known if (those := _held_back(each))}
+    if not held or TRANSACTIONS in facts[0].left_out:
+        return known
     try:
-        transactions = open_transactions(cluster, places)
+        transactions = open_transactions(cluster, {place for those in held.values() for place in those})
     except KgroupError:
         transactions = {}  # it adds to a finding, and decides nothing
-    for each in judged:
-        each.holding = {partition: transactions.get(partition, ()) for partition in held.get(id(each), ())}
+    return [
+        each.also(holding={place: transactions.get(place, ()) for place in held[each.group.group_id]})
+        if each.group.group_id in held
+        else each
+        for each in known
+    ]
 
 
 def _held_back(facts: Facts) -> list[TopicPartition]:
@@ -73,12 +78,14 @@ def _behind(facts: Facts) -> dict[TopicPartition, int]:
 
 def _going(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
-) -> None:
+) -> list[Facts]:
+    """Return the facts with the partitions whose unread records are about to be deleted."""
+    facts = [each for each, _ in behind]
     names = sorted({partition.topic for partition in places})
     try:
         settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
     except KgroupError:
-        return  # a forecast is no part of the verdict
+        return facts  # a forecast is no part of the verdict
     kept = {
         partition: int(value)
         for partition in places
@@ -89,32 +96,36 @@ def _going(
         and (not isinstance(policy := policies.get(partition.topic), str) or "delete" in policy)
     }
     if not kept:
-        return
+        return facts
     aged = _written_before(cluster, {partition: int(ms * NEAR) for partition, ms in kept.items()}, behind)
     now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
-    for (each, those), (old, unsure) in zip(behind, aged, strict=True):
+    for (each, those), (old, unsure, unseen) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
         rest = kept.keys() & those.keys() - old - unsure if left else ()
         ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
         left, doubtful = left - len(ours), doubtful - len(decided)
+        each = each.also(*unseen)
         chosen.append((each, {partition: those[partition] for partition in sorted({*ours, *decided})}, old))
     times = times_at(cluster, [at for _, looked_at, _ in chosen for at in looked_at.items()])
+    known = []
     for each, looked_at, old in chosen:
-        each.going = {
+        going = {
             partition: Going(kept[partition], at if isinstance(at, int) else None)
             for partition in sorted(old | looked_at.keys())
             for at in (times.get((partition, looked_at.get(partition, -1))),)
             if (now_ms - at >= kept[partition] * NEAR if isinstance(at, int) else partition in old)
         }
+        known.append(each.also(going=going) if going else each)
+    return known
 
 
 def _written_before(
     cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
-) -> Iterator[tuple[set[TopicPartition], set[TopicPartition]]]:
+) -> Iterator[tuple[set[TopicPartition], set[TopicPartition], list[Unseen]]]:
     """Yield of each group the partitions whose first unread record is older than this, by their offsets.
 
-    And those where only the record itself can tell.
+    And those where only the record itself can tell, and why others are not known.
     """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
@@ -129,13 +140,13 @@ def _written_before(
         else inf
         for place, at in listed.items()
     }
-    for each, those in behind:
-        old, unsure = set(), set()
+    for _, those in behind:
+        old, unsure, unseen = set(), set(), list[Unseen]()
         for partition, first in [(place, at) for place, at in those.items() if at < young.get(place, 0)]:
             at = listed[partition]
             if isinstance(at, KgroupError):
                 what = f"how long records of {partition} have been unread: {at.message}"
-                each.unseen.append(Unseen(LAG, code_name(at), what))
+                unseen.append(Unseen(LAG, code_name(at), what))
                 continue
             if begins:
                 first = max(first, begins.get(partition, 0))
@@ -144,7 +155,7 @@ def _written_before(
             elif at.offset > first or at.timestamp_ms > now_ms:
                 # The one offset before the first young record may be a marker's; one to come says nothing.
                 unsure.add(partition)
-        yield old, unsure
+        yield old, unsure, unseen
 
 
 def unread(facts: Facts) -> Iterator[Found]:

@@ -12,6 +12,7 @@ import pytest
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.doctor import LOOKS, Checkup, examine_all
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
@@ -425,7 +426,7 @@ def test_a_consumer_group_is_stuck_by_the_age_of_its_epoch(
         for kind, at_s in ((Kind.REBALANCE_STARTED, began_s), (Kind.REBALANCE_COMPLETED, done_s))
         if at_s is not None
     ]
-    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=events)
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, recorded=Recorded(events))
     found = [each for each in diagnoses(facts) if each.code == "KG112"]
     assert bool(found) == stuck
     for each in found:

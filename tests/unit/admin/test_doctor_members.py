@@ -6,6 +6,7 @@ import pytest
 
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.domain import MemberStatus, TopicPartition
@@ -91,8 +92,8 @@ def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> 
         members={member_id: recorded},
     )
     began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
-    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=[began], state=state)
-    facts.gone = {member_id: frozenset({place})}
+    seen = Recorded([began], state, gone={member_id: frozenset({place})})
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, recorded=seen)
     (told,) = [each for each in diagnoses(facts) if each.code == "KG112"]
     assert told.message == f"Reconciling for 100 s: it waits for {member_id} of client stock-a (revoking)"
     assert told.evidence[1].startswith(
@@ -113,7 +114,7 @@ def test_a_group_is_not_stuck_by_one_that_has_left_for_now(waits: bool) -> None:
     group = groups_only(fake.cluster(), ["g"])["g"]
     assert isinstance(group, GroupDescription)
     began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
-    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=[began])
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, recorded=Recorded([began]))
     assert "KG112" not in {each.code for each in diagnoses(facts)}
 
 
@@ -133,7 +134,7 @@ def test_a_member_is_late_since_the_first_epoch_that_it_did_not_confirm(
         event(Kind.REBALANCE_STARTED, offset=number, timestamp_ms=ms, epoch=number)
         for number, ms in times.items()
     ]
-    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=began)
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, recorded=Recorded(began))
     told = [each.message for each in diagnoses(facts) if each.code == "KG112"]
     waits = "it waits for a (left), b (revoking)"
     assert told == ([] if since_s is None else [f"Reconciling for {since_s} s: {waits}"])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.read.describe import groups_only
 from kgroup.history.fold.restarts import Restart
 from kgroup.protocol.messages import fetch as f
@@ -26,7 +27,7 @@ def found(kind: str, restarts: Sequence[Restart], since_ms: int = 0) -> list[Dia
     }
     Groups(fake).add(made[kind])
     group = groups_only(fake.cluster(), ["g"])["g"]
-    facts = Facts(group, NOW_MS, since_ms, 0, restarts=restarts)  # type: ignore[arg-type]
+    facts = Facts(group, NOW_MS, since_ms, 0, recorded=Recorded(restarts=restarts))  # type: ignore[arg-type]
     return [each for each in diagnoses(facts) if each.code == "KG113"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, Registration
 from kgroup.admin.read.describe import describe
@@ -145,7 +146,7 @@ def test_many_names_are_cut() -> None:
 
 def facts(told: Registration, *history: Event, members: tuple[Any, ...] = ()) -> Facts:
     group = replace(described(classic_group("g", *(members or (active("a"),)))), registration=told)
-    return Facts(group, NOW_MS, NOW_MS - 3_600_000, 0.0, history=history)
+    return Facts(group, NOW_MS, NOW_MS - 3_600_000, 0.0, recorded=Recorded([*history]))
 
 
 def event(kind: Kind, ago_ms: int, instance_id: str | None = None) -> Event:
@@ -213,7 +214,7 @@ def test_what_is_waited_for_still_is_nothing_to_speak_of(
 
 
 def test_without_history_nobody_knows_for_how_long() -> None:
-    unseen = replace(facts(missing("b")), history=None)
+    unseen = replace(facts(missing("b")), recorded=None)
     assert codes(unseen) == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.models import GroupDescription, Member, OffsetRow
 from kgroup.admin.recording.causes import bad_of
 from kgroup.admin.recording.look import Look
@@ -28,7 +29,7 @@ def group(
     row = OffsetRow(name, 0, 5, 9, 4, None, None, "m-0", None, status=Status(status, "ok"))
     told = GroupDescription(name, "classic", "consumer", "Stable", members=(member,), offsets=(row,))
     committed = {TopicPartition(name, 0): committed_s * 1000}
-    facts = Facts(told, 100_000, 0, 0.0, committed_ms=committed)
+    facts = Facts(told, 100_000, 0, 0.0, recorded=Recorded(committed_ms=committed))
     return facts, Checkup(told, (SILENT,) if status is STALLED else (), ())
 
 
