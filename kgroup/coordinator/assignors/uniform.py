@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 
 from kgroup.coordinator.assignors.heterogeneous import assign_heterogeneous
 from kgroup.coordinator.assignors.interface import (
@@ -47,15 +48,17 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     The work grows with the number of (member, topic) pairs, not of partitions: tuples change owners whole
     or in slices. Members are put in order only where a choice depends on it.
     """
-    targets = {member_id: member.current for member_id, member in group.members.items()}
     topic_ids = sorted(next(iter(group.members.values())).topic_ids)
     counts = {topic_id: partitions_of(group, topic_id) for topic_id in topic_ids}
-    by_size = _by_size(targets, counts)
     partitions = sum(counts.values())
+    targets = _owned(group, counts)
+    if targets and _is_one_each(targets, partitions):
+        return targets
+    by_size = _by_size(targets) if targets else {0: list(group.members)}
     held = sum(size * len(member_ids) for size, member_ids in by_size.items())
     free = _unowned(targets, counts) if held < partitions else []
     hungry: list[tuple[list[str], int]] = []
-    for member_ids, size, wanted in _unlevel(by_size, *divmod(partitions, len(targets))):
+    for member_ids, size, wanted in _unlevel(by_size, *divmod(partitions, len(group.members))):
         if size < wanted:
             hungry.append((member_ids, wanted - size))
             continue
@@ -63,17 +66,33 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
             targets[member_id], surplus = _trimmed(targets[member_id], wanted)
             free.extend(surplus)
     _feed(targets, hungry, free)
+    if len(targets) < len(group.members):
+        targets = {member_id: member.current for member_id, member in group.members.items()} | targets
     return targets
 
 
-def _by_size(targets: dict[str, Assignment], counts: dict[bytes, int]) -> dict[int, list[str]]:
-    """Drop topics without a count from the targets; return members by their target's size, ascending."""
-    if not any(targets.values()):
-        return {0: list(targets)}
+def _owned(group: GroupSpec, counts: dict[bytes, int]) -> dict[str, Assignment]:
+    """Return the present targets without the topics that have no count; empty if none owns a partition."""
+    if not any(map(attrgetter("current"), group.members.values())):
+        return {}
+    targets = {member_id: member.current for member_id, member in group.members.items()}
     if not set().union(*targets.values()) <= counts.keys():
         for member_id, target in targets.items():
             if not target.keys() <= counts.keys():
                 targets[member_id] = {topic: held for topic, held in target.items() if topic in counts}
+    return targets
+
+
+def _is_one_each(targets: dict[str, Assignment], partitions: int) -> bool:
+    """Return whether each partition has a member of its own, as in most large groups."""
+    if partitions > len(targets):
+        return False
+    topics = list(map(len, targets.values()))
+    return sum(topics) == partitions and max(topics) <= 1
+
+
+def _by_size(targets: dict[str, Assignment]) -> dict[int, list[str]]:
+    """Return members by their target's size, ascending."""
     by_size: defaultdict[int, list[str]] = defaultdict(list)
     for member_id, target in targets.items():
         size = 0
@@ -143,10 +162,10 @@ def _feed(targets: dict[str, Assignment], hungry: list[tuple[list[str], int]], f
     topic_id, partitions = next(pieces, NO_PIECE)
     used = 0
     for member_ids, wanted in hungry:
-        new = not targets[member_ids[0]]
+        new = not targets.get(member_ids[0])
         waiting = iter(member_ids)
         for member_id in waiting:
-            target = dict(targets[member_id])
+            target = dict(targets.get(member_id, NOTHING))
             missing = wanted
             while missing and partitions:
                 share = partitions[used : used + missing]
