@@ -32,6 +32,8 @@ DOUBLE = (
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
     "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=20",
+    "commits=none log=aborted membership=full",
+    "owner=looping commits=none log=aborted others=alone since=120",
 )
 """States without which a check would not be missed."""
 VIEWS = ("all", "broker", "replicas")
@@ -51,6 +53,8 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
     ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.first_read", lambda *_: ()),
+    ("kgroup.admin.diagnose.generations.first_read", lambda *_: ()),
     ("kgroup.admin.read.lag.topics_matched", lambda *_: set()),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
     ("kgroup.admin.diagnose.checks._FOLLOWING", {}),

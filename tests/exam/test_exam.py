@@ -53,6 +53,9 @@ FOUND = (
     "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=5",
     "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=20",
     "protocol=consumer owner=dead-static log=recreated others=quiet since=120 seed=4",
+    "commits=none log=aborted membership=full",
+    "owner=looping commits=none log=aborted others=alone since=120",
+    "owner=looping commits=none log=open others=alone since=120 protocol=consumer",
     "owner=overloaded since=1200",
     "owner=overloaded since=1200 protocol=consumer others=alone stamps=late",
 )

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import TIMES
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.readable import TIMES, Came, first_read
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
 from kgroup.domain import TopicPartition, grouped
@@ -45,15 +45,20 @@ def _loops(
 ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
     since = {p: max(those[0] - late_ms.get(p.topic, 0), 0) for p, those in ends.items()}
     listed = list_offsets(cluster, since)
-    for partition, came in sorted(listed.items()):
-        if isinstance(came, KgroupError):
-            what = f"{partition}: whether records came that no member committed: {came.message}"
-            if not is_gone(came):
-                yield partition, Unseen(LAG, code_name(came), what)
+    came = {p: at.offset for p, at in listed.items() if isinstance(at, ListedOffset) and at.offset >= 0}
+    first: dict[TopicPartition, Came] = {**listed, **dict(first_read(cluster, came))}
+    for partition, record in sorted(first.items()):
+        if isinstance(record, Unseen):
+            yield partition, record
             continue
-        came_ms = came.timestamp_ms + late_ms.get(partition.topic, 0)
+        if isinstance(record, KgroupError):
+            what = f"{partition}: whether records came that no member committed: {record.message}"
+            if not is_gone(record):
+                yield partition, Unseen(LAG, code_name(record), what)
+            continue
+        came_ms = record.timestamp_ms + late_ms.get(partition.topic, 0)
         ended = sum(ms >= came_ms for ms in ends[partition])
-        if came.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
+        if record.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
             yield partition, ended
 
 

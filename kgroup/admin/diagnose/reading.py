@@ -21,7 +21,7 @@ from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
-from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, future, untimed
+from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
@@ -583,30 +583,49 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     listed = list_offsets(cluster, asked) if asked else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
     found = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
-    for partition in known:
-        came, row = listed[partition], begun[partition]
-        waited: int | Unseen = 0
-        came_ms = -1
-        if isinstance(came, KgroupError):
-            waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
-        elif came.offset >= 0:
-            came_ms = came.timestamp_ms + late.get(partition.topic, 0)
-            waited = facts.age_ms(came_ms)
-        seen = PartitionFacts(
-            row.log_end_offset or 0,
-            waited_ms=waited,
-            owner=course.owner(row),
-            start=-1,
-            progress=_made(course, partition, row, known[partition], came_ms, ends[partition]),
-            now_ms=came_ms + waited if isinstance(waited, int) else 0,
-        )
-        found[partition] = status_of(seen)
-        if partition.topic in course.unsampled and found[partition].weight != ERROR:
-            # Its records may be stamped late, and would count then.
-            found[partition] = unknown(course.unsampled[partition.topic])
-        if partition.topic in course.untrusted and found[partition].weight == ERROR:
-            found[partition] = unknown(course.untrusted[partition.topic])
-    return found
+    found |= {p: _since_owned(course, p, ms, listed[p], ends[p]) for p, ms in known.items()}
+    grave = {
+        p: at.offset
+        for p in known
+        if found[p].weight == ERROR and not isinstance(at := listed[p], KgroupError)
+    }
+    found |= {p: _since_owned(course, p, known[p], came, ends[p]) for p, came in first_read(cluster, grave)}
+    return {partition: _as_trusted(course, partition, status) for partition, status in found.items()}
+
+
+def _since_owned(
+    course: Course, partition: TopicPartition, since_ms: int, came: Came, ends: Sequence[int]
+) -> Status:
+    """Return the status of a partition without a commit, by the first record since its owner got it."""
+    row = course.begun[partition]
+    waited: int | Unseen = 0
+    came_ms = -1
+    if isinstance(came, Unseen):
+        waited = came
+    elif isinstance(came, KgroupError):
+        waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
+    elif came.offset >= 0:
+        came_ms = came.timestamp_ms + course.late_ms.get(partition.topic, 0)
+        waited = course.facts.age_ms(came_ms)
+    seen = PartitionFacts(
+        row.log_end_offset or 0,
+        waited_ms=waited,
+        owner=course.owner(row),
+        start=-1,
+        progress=_made(course, partition, row, since_ms, came_ms, ends),
+        now_ms=came_ms + waited if isinstance(waited, int) else 0,
+    )
+    return status_of(seen)
+
+
+def _as_trusted(course: Course, partition: TopicPartition, status: Status) -> Status:
+    """Return the status, or why the times of its topic do not decide it."""
+    if partition.topic in course.unsampled and status.weight != ERROR:
+        # Its records may be stamped late, and would count then.
+        return unknown(course.unsampled[partition.topic])
+    if partition.topic in course.untrusted and status.weight == ERROR:
+        return unknown(course.untrusted[partition.topic])
+    return status
 
 
 def _made(

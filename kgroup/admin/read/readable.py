@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import OpenProducer, TopicDescription
@@ -24,10 +24,10 @@ from kgroup.admin.read.offsets import (
     list_offsets,
 )
 from kgroup.admin.read.open_transactions import open_transactions
-from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch
+from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch, times_at
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import PROMPT_MS, Unseen
-from kgroup.domain import TopicPartition
+from kgroup.domain import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from kgroup.errors import DamagedBatch, ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
 
@@ -355,6 +355,36 @@ class Logs:
                     else Unseen(f"{attribute} offset", code_name(at), f"{partition}: {at.message}")
                 )
                 setattr(self.views[partition], attribute, seen)
+
+
+Came: TypeAlias = ListedOffset | KgroupError | Unseen
+"""The first record from some point on, of offset -1 where there is none, or why it is not known."""
+
+
+def first_read(
+    cluster: ClusterView, offsets: Mapping[TopicPartition, int]
+) -> Iterator[tuple[TopicPartition, Came]]:
+    """Yield the first record that readers of committed ones get, where it is not the one at the offset."""
+    if not offsets:
+        return
+    logs = Logs(cluster)
+    topics = cluster.topics({partition.topic for partition in offsets})
+    logs.look({partition: (at,) for partition, at in offsets.items()}, topics)
+    later = {}
+    for partition, at in offsets.items():
+        view = logs.views[partition]
+        readable = view.readable(at)
+        if isinstance(readable, Unseen):
+            yield partition, readable
+        elif not readable:
+            yield partition, ListedOffset(NO_OFFSET, -1, NO_LEADER_EPOCH)
+        elif view.readable_at > at:
+            later[partition] = view.readable_at
+    for (partition, at), written in times_at(cluster, later.items()).items():
+        if isinstance(written, int):
+            yield partition, ListedOffset(at, written, NO_LEADER_EPOCH)
+        else:
+            yield partition, untimed(partition, written)
 
 
 def _records_of(partition: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
