@@ -170,8 +170,8 @@ class Group:
         self.members: list[Member] = []
         self.rebalances: list[int] = []
         self.moving = False
-        self.waits_for_dead = False
-        """Whether a rebalance goes on only because a member that died confirms nothing."""
+        self.waits_for_still = False
+        """Whether a rebalance goes on, or may, only because a member that died or hangs confirms nothing."""
         self.overdue = True
         """Whether a rebalance that has not ended has begun long ago, when the third member came."""
         self.outside_ms: list[int] = []
@@ -379,12 +379,12 @@ class Group:
 
     def _waits_for_still(self) -> bool:
         """Whether a member that hangs or died has not what it shall have, by the coordinator."""
-        dead = {member.member_id for member in self.members if self.dead(member)}
-        still = dead | {member.member_id for member in self.members if self._hangs(member)}
+        still = {member.member_id for member in self.members if self._hangs(member) or self.dead(member)}
+        self.waits_for_still = bool(still)
         if not still or self.state.protocol != "consumer":
             return False
         group = self._described()
-        self.waits_for_dead = bool(dead) and group.group_state != "Stable"
+        self.waits_for_still = group.group_state != "Stable"
         return any(m.member_id in still and m.assignment != m.target_assignment for m in group.members)
 
     def _described(self) -> DescribedGroup:

@@ -109,7 +109,7 @@ def truth_of(group: Group) -> Truth:
     elif not error and not group.members and any(_ended_fresh(group)):
         error = None
     blind = error is None and not any(_is_read(group, part.place.topic) for part in fruitless)
-    if not error and group.waits_for_dead:
+    if not error and group.waits_for_still:
         # It is an error after a while, by the log.
         error, blind = None, True
     holding = frozenset(_holding(group))
@@ -462,7 +462,7 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
         yield "KG111"
-    if not group.moving and state.owner != "hung" and not group.waits_for_dead:
+    if not group.moving and state.owner != "hung" and not group.waits_for_still:
         yield "KG112"
     if len(group.members) != FULL:
         yield "KG117"
