@@ -27,8 +27,8 @@ def members(state: State) -> Iterator[MemberName]:
     """Return the members of all groups."""
     for group in state.groups.values():
         if isinstance(group, ClassicGroup):
-            for each in group.members.values():
-                yield MemberName(group.group_id, each.member_id, each.instance_id, each.client_id)
+            for classic in group.members.values():
+                yield MemberName(group.group_id, classic.member_id, classic.instance_id, classic.client_id)
         else:
             for member_id, member in group.members.items():
                 yield MemberName(group.group_id, member_id, member.instance_id, member.metadata.client_id)

@@ -52,11 +52,11 @@ STREAMS_MEMBERS = MemberTimers(TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVO
 SHARE_MEMBERS = MemberTimers(TimerKind.SHARE_SESSION)
 _EVERY = (CONSUMER_MEMBERS, STREAMS_MEMBERS, SHARE_MEMBERS)
 
-MEMBER_KINDS = frozenset(kind for each in _EVERY for kind in each.all)
+MEMBER_KINDS = frozenset(kind for kinds in _EVERY for kind in kinds.all)
 """Those of members of groups with targets."""
-SESSION_KINDS = (TimerKind.CLASSIC_SESSION, *(each.session for each in _EVERY))
+SESSION_KINDS = (TimerKind.CLASSIC_SESSION, *(kinds.session for kinds in _EVERY))
 """Those that heartbeats renew, of all types of group; a new type has its own here."""
-REVOCATION_KINDS = frozenset(each.revocation for each in _EVERY if each.revocation is not None)
+REVOCATION_KINDS = frozenset(kinds.revocation for kinds in _EVERY if kinds.revocation is not None)
 """Those of an epoch of a member."""
 
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")

@@ -120,20 +120,20 @@ class _Builder:
                 heap[:raised] = keys
                 heap.sort()
 
-    def _takers(self, lowest: list[int], wanted: int) -> list[int]:
+    def _takers(self, lowest: list[int], count: int) -> list[int]:
         """Return so many members, each as often as it gets a partition, in the order of the partitions."""
         takers: list[int] = []
         level: list[int] = []
         start = 0
         # The last is beyond every load that can be reached.
-        keys = [*lowest, lowest[-1] + (wanted + 1) * self._count]
-        while len(takers) < wanted:
+        keys = [*lowest, lowest[-1] + (count + 1) * self._count]
+        while len(takers) < count:
             load = keys[start] // self._count
             end = bisect_left(keys, (load + 1) * self._count, start)
             level = sorted(level + [key % self._count for key in keys[start:end]])
             start = end
-            takers += level * min(keys[start] // self._count - load, wanted // len(level) + 1)
-        return takers[:wanted]
+            takers += level * min(keys[start] // self._count - load, count // len(level) + 1)
+        return takers[:count]
 
     def _balance(self) -> None:
         """Go through the topics until a whole round moves nothing.

@@ -101,8 +101,10 @@ def _topic(name: str, count: int, ordered: Sequence[tuple[str, Racked]], racks: 
     # A partition whose replicas are unknown is on no rack.
     replicas = (*_sets(racks[:count]), *(frozenset[str]() for _ in range(count - len(racks))))
     mine = {rack for _, rack in readers if rack is not None}
-    each, more = divmod(count, len(readers))
-    return _Topic(name, readers, replicas, _worth_it(mine, replicas), each, more, dict.fromkeys(range(count)))
+    least, more = divmod(count, len(readers))
+    return _Topic(
+        name, readers, replicas, _worth_it(mine, replicas), least, more, dict.fromkeys(range(count))
+    )
 
 
 def _sets(racks: Racks) -> tuple[frozenset[str], ...]:
@@ -112,7 +114,7 @@ def _sets(racks: Racks) -> tuple[frozenset[str], ...]:
 def _worth_it(mine: set[str], replicas: Iterable[frozenset[str]]) -> bool:
     racks = tuple(replicas)
     everywhere = frozenset().union(*racks)
-    return bool(mine & everywhere) and any(each != everywhere for each in racks)
+    return bool(mine & everywhere) and any(some != everywhere for some in racks)
 
 
 def _by_racks(topics: Iterable[_Topic]) -> None:
@@ -152,6 +154,6 @@ def _ranges(topic: _Topic, may: Callable[[str | None, int], bool]) -> None:
         if not topic.free:
             return
         room = topic.room(member)
-        wanted = [partition for partition in topic.free if may(rack, partition)][:room]
-        if wanted:
-            topic.give(member, wanted)
+        taken = [partition for partition in topic.free if may(rack, partition)][:room]
+        if taken:
+            topic.give(member, taken)

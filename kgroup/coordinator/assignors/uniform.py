@@ -58,12 +58,12 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     held = sum(size * len(member_ids) for size, member_ids in by_size.items())
     free = _unowned(targets, counts) if held < partitions else []
     hungry: list[tuple[list[str], int]] = []
-    for member_ids, size, wanted in _unlevel(by_size, *divmod(partitions, len(group.members))):
-        if size < wanted:
-            hungry.append((member_ids, wanted - size))
+    for member_ids, size, target_size in _unlevel(by_size, *divmod(partitions, len(group.members))):
+        if size < target_size:
+            hungry.append((member_ids, target_size - size))
             continue
         for member_id in member_ids:
-            targets[member_id], surplus = _trimmed(targets[member_id], wanted)
+            targets[member_id], surplus = _trimmed(targets[member_id], target_size)
             free.extend(surplus)
     _feed(targets, hungry, free)
     if len(targets) < len(group.members):
@@ -132,13 +132,13 @@ def _unlevel(by_size: dict[int, list[str]], quota: int, extra: int) -> Iterator[
     }
     first = sorted(chain.from_iterable(mixed.values()))[-abs(missing)] if mixed else ""
     for size, member_ids in by_size.items():
-        wanted = quota + (size > quota)
+        target_size = quota + (size > quota)
         rest = mixed.get(size, member_ids)
         at = bisect_left(rest, first) if size in mixed else len(rest)
         if at < len(rest):
-            yield rest[at:], size, wanted + (1 if missing > 0 else -1)
-        if at and size != wanted:
-            yield sorted(rest[:at]), size, wanted
+            yield rest[at:], size, target_size + (1 if missing > 0 else -1)
+        if at and size != target_size:
+            yield sorted(rest[:at]), size, target_size
 
 
 def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
@@ -161,12 +161,12 @@ def _feed(targets: dict[str, Assignment], hungry: list[tuple[list[str], int]], f
     pieces = iter(free)
     topic_id, partitions = next(pieces, NO_PIECE)
     used = 0
-    for member_ids, wanted in hungry:
+    for member_ids, needed in hungry:
         new = not targets.get(member_ids[0])
         waiting = iter(member_ids)
         for member_id in waiting:
             target = dict(targets.get(member_id, NOTHING))
-            missing = wanted
+            missing = needed
             while missing and partitions:
                 share = partitions[used : used + missing]
                 used += len(share)
@@ -179,9 +179,9 @@ def _feed(targets: dict[str, Assignment], hungry: list[tuple[list[str], int]], f
             targets[member_id] = target
             if new:
                 # Nearly all members of a new group. As zip asks for a share first, it drops no member.
-                for share, another in zip(_shares(partitions, used, wanted, cut), waiting, strict=False):
+                for share, another in zip(_shares(partitions, used, needed, cut), waiting, strict=False):
                     targets[another] = {topic_id: share}
-                    used += wanted
+                    used += needed
     if partitions:
         raise AssignorError("Partitions were left unassigned")
 

@@ -88,10 +88,10 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
         # The target is older: a topic unsubscribed since must not return with it.
         target = goal.target.get(topic, ()) if topic in goal.subscribed else ()
         held = current.assigned.get(topic, {})
-        wanted = set(target)
+        targeted = set(target)
         # Kept and revoked partitions keep the epoch they were assigned at (KIP-1251; AE-15, AE-16).
-        _put(kept, topic, {p: e for p, e in held.items() if p in wanted})
-        _put(revoking, topic, {p: e for p, e in held.items() if p not in wanted})
+        _put(kept, topic, {p: e for p, e in held.items() if p in targeted})
+        _put(revoking, topic, {p: e for p, e in held.items() if p not in targeted})
         own_revoking = current.revoking.get(topic, {})
         for partition in target:
             if partition in held:

@@ -139,12 +139,12 @@ def classic_metadata(member: ClassicMember, subscription: Subscription) -> Consu
 
 def _by_topic_id(image: TopicImage, assignment: Assignment) -> Target:
     """Return the partitions under their topics' ids; omit deleted topics."""
-    found: dict[bytes, list[int]] = {}
+    by_topic_id: dict[bytes, list[int]] = {}
     for partition in assignment.partitions:
         topic_id = image.id_of(partition.topic)
         if topic_id is not None:
-            found.setdefault(topic_id, []).append(partition.partition)
-    return {topic_id: tuple(sorted(numbers)) for topic_id, numbers in found.items()}
+            by_topic_id.setdefault(topic_id, []).append(partition.partition)
+    return {topic_id: tuple(sorted(numbers)) for topic_id, numbers in by_topic_id.items()}
 
 
 def _forget(step: Step, group: ClassicGroup) -> None:

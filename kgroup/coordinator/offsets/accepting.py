@@ -118,8 +118,8 @@ def _take(
     refused: dict[int, R] = {}
     if topic is None or not partitions:
         commit.plain = False
-        for at, each in enumerate(partitions):
-            refused[at] = commit.refused(each.partition_index, commit.unknown)
+        for at, asked in enumerate(partitions):
+            refused[at] = commit.refused(asked.partition_index, commit.unknown)
         return refused
     indexes: list[int] = []
     offsets: list[StoredOffset] = []
@@ -180,7 +180,7 @@ def arranged(
     topics without partitions are not answered. Topics with equal `keys` are then merged.
     """
     if commit.plain:
-        return enumerate([tuple([commit.accepted(each) for each in one.partitions]) for one in commit.taken])
+        return enumerate([tuple([commit.accepted(p) for p in one.partitions]) for one in commit.taken])
     merged: list[tuple[int, list[R]]] = []
     by_key: dict[Hashable, list[R]] = {}
 

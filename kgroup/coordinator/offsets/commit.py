@@ -99,7 +99,7 @@ def _all_accepted(topics: tuple[tuple[str, bytes, Sequence[int]], ...]) -> Offse
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitResponseTopic(
-                name=name, topic_id=topic_id, partitions=tuple([_accepted(each) for each in partitions])
+                name=name, topic_id=topic_id, partitions=tuple([_accepted(p) for p in partitions])
             )
             for name, topic_id, partitions in topics
         )

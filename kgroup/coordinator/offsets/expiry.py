@@ -107,6 +107,6 @@ def topics_deleted(step: Step, deleted: Mapping[str, Topic]) -> None:
                 # Without an id, as in transactional commits, it is taken for the topic of that name.
                 ids = (ZERO_UUID, gone.topic_id)
                 named.update((topic, p) for p, entry in by_partition.items() if entry.topic_id in ids)
-        named.update(place for place in offsets.pending_partitions(group_id) if place[0] in deleted)
+        named.update(p for p in offsets.pending_partitions(group_id) if p[0] in deleted)
         for topic, partition in sorted(named):
             step.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)

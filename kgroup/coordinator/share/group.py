@@ -87,4 +87,4 @@ class ShareGroup(EpochGroup[ShareMember, Partitions]):
     def subscribers_with(self, member: ShareMember) -> Counter[str]:
         """Return how many members subscribe to each topic, with `member` in the place of its old state."""
         members = {**self.members, member.member_id: member}
-        return Counter(name for each in members.values() for name in each.names)
+        return Counter(name for subscriber in members.values() for name in subscriber.names)

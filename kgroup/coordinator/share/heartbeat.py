@@ -55,9 +55,9 @@ def heartbeat(step: Step, request: Request) -> Response:
 def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
     """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
     remove_member(step, group, member.member_id)
-    others = (each for each in group.members.values() if each.member_id != member.member_id)
+    others = (other for other in group.members.values() if other.member_id != member.member_id)
     epoch = group.epoch + 1
-    write_epoch(step, group, epoch, hash_of(step.state, {name for each in others for name in each.names}))
+    write_epoch(step, group, epoch, hash_of(step.state, {name for other in others for name in other.names}))
     if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
         write_target_epoch(step, group, epoch, 0)
     cancel_all(step, group, member.member_id)

@@ -44,8 +44,8 @@ def assign(
             return dict.fromkeys(order, NONE)
         for topic_id in topics:
             places = [(topic_id, number) for number in sorted(assignable.get(topic_id, ()))]
-            subscribers = [at for at, each in enumerate(members) if topic_id in each.topics.values()]
-            _Sharing(targets, subscribers, {topic_id}, places, lambda place: place[1]).carry_out()
+            subscribers = [at for at, member in enumerate(members) if topic_id in member.topics.values()]
+            _Sharing(targets, subscribers, {topic_id}, places, lambda partition: partition[1]).carry_out()
     return {
         member_id: {topic_id: tuple(sorted(numbers)) for topic_id, numbers in target.items()}
         for member_id, target in zip(order, targets, strict=True)
@@ -93,7 +93,7 @@ class _Sharing:
         self.order: HashTable[Place] = HashTable(hash_of, int((len(places) + 1) / 0.75 + 1))
         self.by_member: dict[int, HashTable[Place]] = {}
         for member, target in enumerate(targets):
-            for topic_id in (each for each in _in_order(target) if each in topics):
+            for topic_id in (topic for topic in _in_order(target) if topic in topics):
                 for number in sorted(target[topic_id]):
                     self._of_place((topic_id, number)).add(member)
                     self.by_member.setdefault(member, HashTable(hash_of)).add((topic_id, number))
@@ -102,33 +102,33 @@ class _Sharing:
     def carry_out(self) -> None:
         """Take the surplus from members, then from places; assign what is missing."""
         for member, places in self.by_member.items():
-            for place in list(places)[: max(len(places) - self.wanted[member], 0)]:
-                self._take(place, member)
-        for place, members in self.by_place.items():
+            for partition in list(places)[: max(len(places) - self.wanted[member], 0)]:
+                self._take(partition, member)
+        for partition, members in self.by_place.items():
             for member in list(members)[: max(len(members) - self.sharing, 0)]:
-                self._take(place, member)
-        for place in self.places:
-            self._of_place(place)
+                self._take(partition, member)
+        for partition in self.places:
+            self._of_place(partition)
         self._give()
 
-    def _of_place(self, place: Place) -> HashTable[int]:
-        if place not in self.by_place:
-            self.by_place[place] = HashTable(int)
-            self.order.compute(place)
-        return self.by_place[place]
+    def _of_place(self, partition: Place) -> HashTable[int]:
+        if partition not in self.by_place:
+            self.by_place[partition] = HashTable(int)
+            self.order.compute(partition)
+        return self.by_place[partition]
 
-    def _take(self, place: Place, member: int) -> None:
-        topic_id, number = place
+    def _take(self, partition: Place, member: int) -> None:
+        topic_id, number = partition
         self.targets[member][topic_id].discard(number)
-        self.by_place[place].remove(member)
-        self.by_member[member].remove(place)
+        self.by_place[partition].remove(member)
+        self.by_member[member].remove(partition)
 
     def _give(self) -> None:
         """Go round the members with too few, once through the places; some may stay with too few."""
         unfilled = [member for member in sorted(self.members) if self._has(member) < self.wanted[member]]
         at, any_given = 0, False
-        for place in self.order:
-            missing = self.sharing - len(self.by_place[place])
+        for partition in self.order:
+            missing = self.sharing - len(self.by_place[partition])
             while missing > 0 and unfilled:
                 if at >= len(unfilled):
                     if not any_given:
@@ -136,12 +136,12 @@ class _Sharing:
                     at, any_given = 0, False
                 member = unfilled[at]
                 at += 1
-                if member in self.by_place[place]:
+                if member in self.by_place[partition]:
                     continue
-                topic_id, number = place
+                topic_id, number = partition
                 self.targets[member].setdefault(topic_id, set()).add(number)
                 # Kafka does not note it with the place, which is not visited again.
-                self.by_member.setdefault(member, HashTable(self._hash_of)).add(place)
+                self.by_member.setdefault(member, HashTable(self._hash_of)).add(partition)
                 missing, any_given = missing - 1, True
                 if self._has(member) >= self.wanted[member]:
                     at -= 1
@@ -152,10 +152,10 @@ class _Sharing:
 
 
 def _in_order(topics: Iterable[bytes]) -> HashTable[bytes]:
-    found: HashTable[bytes] = HashTable(_uuid_hash)
+    table: HashTable[bytes] = HashTable(_uuid_hash)
     for topic_id in topics:
-        found.add(topic_id)
-    return found
+        table.add(topic_id)
+    return table
 
 
 def _uuid_hash(topic_id: bytes) -> int:
@@ -164,6 +164,6 @@ def _uuid_hash(topic_id: bytes) -> int:
     return (value >> 32 ^ value) & 0xFFFFFFFF
 
 
-def _place_hash(place: Place) -> int:
+def _place_hash(partition: Place) -> int:
     """Return TopicIdPartition.hashCode as an unsigned number."""
-    return (31 * _uuid_hash(place[0]) + place[1]) & 0xFFFFFFFF
+    return (31 * _uuid_hash(partition[0]) + partition[1]) & 0xFFFFFFFF

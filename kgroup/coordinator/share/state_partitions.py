@@ -45,12 +45,12 @@ def missing(step: Step, group: ShareGroup, names: Iterable[str]) -> Numbers:
     known = numbers_of(kept.initialized_topics)
     if step.now_ms - since_ms < step.config.share_initialize_retry_ms:
         _merge(known, numbers_of(kept.initializing_topics))
-    found: Numbers = {}
+    numbers: Numbers = {}
     for name in names:
         topic = step.state.image.by_name.get(name)
         if topic is not None and len(known.get(topic.topic_id, ())) < topic.partitions:
-            found[topic.topic_id] = set(range(topic.partitions)) - known.get(topic.topic_id, set())
-    return found
+            numbers[topic.topic_id] = set(range(topic.partitions)) - known.get(topic.topic_id, set())
+    return numbers
 
 
 def start(step: Step, group: ShareGroup, epoch: int, partitions: Numbers) -> Initialize:
@@ -60,7 +60,7 @@ def start(step: Step, group: ShareGroup, epoch: int, partitions: Numbers) -> Ini
     start, or what was produced before they were noticed would be skipped.
     """
     kept = kept_of(group)
-    known = {each.topic_id for each in (*kept.initialized_topics, *kept.initializing_topics)}
+    known = {topic.topic_id for topic in (*kept.initialized_topics, *kept.initializing_topics)}
     from_start = known if step.config.kafka.has(Change.NEW_PARTITIONS_FROM_START) else set()
     write_initializing(step, group, partitions)
     return Initialize(
@@ -105,7 +105,7 @@ def abandoned(step: Step, group: ShareGroup, partitions: Numbers) -> None:
 def topics_deleted(step: Step, group: ShareGroup, topic_ids: Iterable[bytes]) -> None:
     """Remove deleted topics; the share coordinator removes them by itself."""
     kept, gone = kept_of(group), set(topic_ids)
-    named = {each.topic_id for each in (*kept.initializing_topics, *kept.initialized_topics)}
+    named = {topic.topic_id for topic in (*kept.initializing_topics, *kept.initialized_topics)}
     deleting = {topic.topic_id for topic in kept.deleting_topics}
     if gone.isdisjoint(named | deleting):
         return
@@ -121,14 +121,15 @@ def write(
 ) -> None:
     """Write record 15: what is being initialized, initialized and deleted; a topic keeps its old name."""
     image = step.state.image
-    names = {each.topic_id: each.topic_name for each in before.deleting_topics}
-    for each in (*before.initialized_topics, *before.initializing_topics):
-        names[each.topic_id] = each.topic_name
+    names = {topic.topic_id: topic.topic_name for topic in before.deleting_topics}
+    for topic in (*before.initialized_topics, *before.initializing_topics):
+        names[topic.topic_id] = topic.topic_name
     value = Kept(
         initializing_topics=_infos(image, names, initializing),
         initialized_topics=_infos(image, names, done),
         deleting_topics=tuple(
-            TopicInfo(topic_id=each, topic_name=_name(image, names, each)) for each in sorted(deleting)
+            TopicInfo(topic_id=topic_id, topic_name=_name(image, names, topic_id))
+            for topic_id in sorted(deleting)
         ),
     )
     step.write(ShareGroupStatePartitionMetadataKey(group_id=group_id), value)
@@ -156,5 +157,5 @@ def _merge(into: Numbers, more: Numbers) -> Numbers:
 
 def _without(numbers: Numbers, gone: Numbers) -> Numbers:
     """Return what is left; an untouched topic stays even without partitions, as in Kafka."""
-    left = {topic_id: each - gone.get(topic_id, set()) for topic_id, each in numbers.items()}
-    return {topic_id: each for topic_id, each in left.items() if each or topic_id not in gone}
+    left = {topic_id: partitions - gone.get(topic_id, set()) for topic_id, partitions in numbers.items()}
+    return {topic_id: numbers for topic_id, numbers in left.items() if numbers or topic_id not in gone}

@@ -195,7 +195,7 @@ class StreamsGroup(EpochGroup[StreamsMember, TaskSet]):
 
 def readers_of(topology: StreamsGroupTopologyValue) -> dict[str, Subtopology]:
     """Return the topics that are read, repartition topics too, each with the subtopology that reads it."""
-    found: dict[str, Subtopology] = {}
+    readers: dict[str, Subtopology] = {}
     for subtopology in topology.subtopologies:
-        found.update((name, subtopology) for name in sources_of(subtopology))
-    return found
+        readers.update((name, subtopology) for name in sources_of(subtopology))
+    return readers

@@ -356,7 +356,7 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
 def _alike(one: r.StreamsGroupTopologyValue, other: r.StreamsGroupTopologyValue) -> bool:
     if one.epoch != other.epoch:
         return False
-    mine, theirs = ({s.subtopology_id: s for s in each.subtopologies} for each in (one, other))
+    mine, theirs = ({s.subtopology_id: s for s in topology.subtopologies} for topology in (one, other))
     return mine == theirs
 
 

@@ -160,9 +160,9 @@ NO_TASK_OFFSETS = TaskOffsets()
 
 def offsets_of(listed: Iterable[ListedOffset]) -> Offsets:
     """Return offsets by subtopology and partition; INVALID_REQUEST for a task that is listed twice."""
-    found: dict[str, dict[int, int]] = {}
+    offsets: dict[str, dict[int, int]] = {}
     for one in listed:
-        by_partition = found.setdefault(one.subtopology_id, {})
+        by_partition = offsets.setdefault(one.subtopology_id, {})
         if one.partition in by_partition:
             raise Refused(
                 ErrorCode.INVALID_REQUEST,
@@ -170,7 +170,7 @@ def offsets_of(listed: Iterable[ListedOffset]) -> Offsets:
                 f"partition {one.partition}.",
             )
         by_partition[one.partition] = one.offset
-    return found
+    return offsets
 
 
 class ListedOffset(Protocol):

@@ -70,14 +70,14 @@ class PartitionCounts:
         served that have just got a count, at the same round and place.
         """
         readers: dict[str, list[int]] = {}
-        for place, subtopology in enumerate(self._subtopologies):
+        for index, subtopology in enumerate(self._subtopologies):
             for info in subtopology.repartition_source_topics:
-                readers.setdefault(info.name, []).append(place)
-        served = [(0, place) for place, s in enumerate(self._subtopologies) if self._has_inflow(s, counts)]
-        reached = {place for _, place in served}
+                readers.setdefault(info.name, []).append(index)
+        served = [(0, index) for index, s in enumerate(self._subtopologies) if self._has_inflow(s, counts)]
+        reached = {index for _, index in served}
         while served:
-            turn, place = heappop(served)
-            subtopology = self._subtopologies[place]
+            turn, index = heappop(served)
+            subtopology = self._subtopologies[index]
             fresh = [
                 name for name in dict.fromkeys(subtopology.repartition_sink_topics) if name not in counts
             ]
@@ -87,7 +87,7 @@ class PartitionCounts:
             for reader in (reader for name in fresh for reader in readers.get(name, ())):
                 if reader not in reached:
                     reached.add(reader)
-                    heappush(served, (turn + (reader <= place), reader))
+                    heappush(served, (turn + (reader <= index), reader))
         return all(name in counts for s in self._subtopologies for name in s.repartition_sink_topics)
 
     def _has_inflow(self, subtopology: Subtopology, counts: Mapping[str, int]) -> bool:
@@ -153,10 +153,10 @@ class PartitionCounts:
 def _members_of(group: CopartitionGroup, subtopology: Subtopology) -> Iterator[str]:
     """Return the topics that a group names by their places; an invalid place makes the topology invalid."""
     try:
-        for place in group.source_topics:
-            yield subtopology.source_topics[_at(place)]
-        for place in group.repartition_source_topics:
-            yield subtopology.repartition_source_topics[_at(place)].name
+        for index in group.source_topics:
+            yield subtopology.source_topics[_at(index)]
+        for index in group.repartition_source_topics:
+            yield subtopology.repartition_source_topics[_at(index)].name
     except IndexError:
         raise Refused(
             ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -164,10 +164,10 @@ def _members_of(group: CopartitionGroup, subtopology: Subtopology) -> Iterator[s
         ) from None
 
 
-def _at(place: int) -> int:
-    if place < 0:
-        raise IndexError(place)
-    return place
+def _at(index: int) -> int:
+    if index < 0:
+        raise IndexError(index)
+    return index
 
 
 def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:

@@ -185,8 +185,8 @@ def _change_roles(
 
 def _pending(part: _Active | _Copies) -> Tasks:
     """Return what the member gets with this step, if it has nothing to revoke."""
-    found = {s: frozenset(ps) - frozenset(part.kept.get(s, ())) for s, ps in part.with_free.items()}
-    return {subtopology: numbers for subtopology, numbers in found.items() if numbers}
+    pending = {s: frozenset(ps) - frozenset(part.kept.get(s, ())) for s, ps in part.with_free.items()}
+    return {subtopology: numbers for subtopology, numbers in pending.items() if numbers}
 
 
 def _given(part: _Copies, own: Tasks) -> _Copies:

@@ -112,15 +112,15 @@ class PriorityQueue(Generic[T]):
         return len(self._heap)
 
     def add(self, item: T) -> None:
-        heap, place = self._heap, len(self._heap)
+        heap, index = self._heap, len(self._heap)
         heap.append(item)
-        while place > 0:
-            parent = (place - 1) >> 1
+        while index > 0:
+            parent = (index - 1) >> 1
             if self._rank(item) >= self._rank(heap[parent]):
                 break
-            heap[place] = heap[parent]
-            place = parent
-        heap[place] = item
+            heap[index] = heap[parent]
+            index = parent
+        heap[index] = item
 
     def poll(self) -> T | None:
         """Remove and return the least; None from an empty queue."""
@@ -133,14 +133,14 @@ class PriorityQueue(Generic[T]):
         return least
 
     def _sift_down(self, item: T) -> None:
-        heap, place, half = self._heap, 0, len(self._heap) >> 1
-        while place < half:
-            child = 2 * place + 1
+        heap, index, half = self._heap, 0, len(self._heap) >> 1
+        while index < half:
+            child = 2 * index + 1
             right = child + 1
             if right < len(heap) and self._rank(heap[child]) > self._rank(heap[right]):
                 child = right
             if self._rank(item) <= self._rank(heap[child]):
                 break
-            heap[place] = heap[child]
-            place = child
-        heap[place] = item
+            heap[index] = heap[child]
+            index = child
+        heap[index] = item

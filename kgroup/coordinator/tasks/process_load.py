@@ -76,7 +76,7 @@ class ProcessLoad:
 
 
 def _by_subtopology(tasks: list[Task]) -> Tasks:
-    found: dict[str, set[int]] = {}
+    by_subtopology: dict[str, set[int]] = {}
     for task in tasks:
-        found.setdefault(task.subtopology, set()).add(task.partition)
-    return {subtopology: frozenset(partitions) for subtopology, partitions in found.items()}
+        by_subtopology.setdefault(task.subtopology, set()).add(task.partition)
+    return {subtopology: frozenset(partitions) for subtopology, partitions in by_subtopology.items()}
