@@ -201,9 +201,9 @@ def owner_of(path: Path) -> Owner | None:
 
 def _read_owner(file: int) -> Owner | None:
     try:
-        found = json.loads(read_at(file, 65536, 0))
-        metrics = str(found.get("metrics", ""))
-        return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]), metrics)
+        owner = json.loads(read_at(file, 65536, 0))
+        metrics = str(owner.get("metrics", ""))
+        return Owner(int(owner["pid"]), str(owner["command"]), str(owner["bootstrap"]), metrics)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

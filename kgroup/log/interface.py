@@ -162,7 +162,7 @@ def first_at_or_after(batch: Batch, timestamp_ms: int, start_offset: int) -> tup
     for record in records:
         # A batch's first timestamp and a record's delta may add up to more than 64 bits; in Kafka
         # they wrap.
-        found = (record.timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
-        if found >= timestamp_ms and record.offset >= start_offset:
-            return record.offset, found
+        record_ms = (record.timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+        if record_ms >= timestamp_ms and record.offset >= start_offset:
+            return record.offset, record_ms
     return None

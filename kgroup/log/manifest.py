@@ -42,12 +42,12 @@ class Manifest(NamedTuple):
     segments: tuple[Listed, ...]
 
     def get(self, base_offset: int) -> Listed | None:
-        return next((each for each in self.segments if each.base_offset == base_offset), None)
+        return next((segment for segment in self.segments if segment.base_offset == base_offset), None)
 
     def replaced(self, end_offset: int, by: Listed) -> Manifest:
         """Return it with `by` in place of the segments from its own base offset to before `end_offset`."""
         gone = range(by.base_offset, end_offset)
-        kept = [each for each in self.segments if each.base_offset not in gone]
+        kept = [segment for segment in self.segments if segment.base_offset not in gone]
         return Manifest(self.start_offset, tuple(sorted([*kept, by])))
 
 
@@ -108,7 +108,7 @@ def write_manifest(folder: Path, manifest: Manifest, *, durable: bool = True) ->
 def _text(folder: Path, manifest: Manifest) -> bytes:
     lines = [f"version {_VERSION}", f"partition {folder.name}", f"start {manifest.start_offset}"]
     for base, size, *known in manifest.segments:
-        sums = ("-" if each is None else f"{each:08x}" for each in known)
+        sums = ("-" if checksum is None else f"{checksum:08x}" for checksum in known)
         lines.append(f"segment {base} {size} {' '.join(sums)}")
     body = "".join(f"{line}\n" for line in lines).encode("utf-8")
     return body + b"checksum %08x\n" % crc32c(body)

@@ -72,8 +72,8 @@ class MemoryLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         for raw, newest in zip(self._batches, self._max_timestamps, strict=True):
-            if newest >= timestamp_ms and (found := first_at_or_after(Batch(raw), timestamp_ms, self._start)):
-                return found
+            if newest >= timestamp_ms and (entry := first_at_or_after(Batch(raw), timestamp_ms, self._start)):
+                return entry
         return None
 
     def delete_before(self, offset: int) -> None:

@@ -49,10 +49,10 @@ def open_segments(folder: Path, write: Write) -> Opened:
     finish_interrupted(folder)
     manifest = read_manifest(folder)
     bases = segment_bases(folder)
-    for each in manifest.segments if manifest else ():
-        if each.base_offset not in bases:
+    for entry in manifest.segments if manifest else ():
+        if entry.base_offset not in bases:
             raise DamagedLog(
-                f"{segment_file(folder, each.base_offset, '.log')} is missing",
+                f"{segment_file(folder, entry.base_offset, '.log')} is missing",
                 hint=f"restore it from a backup; or, to give up what it held, delete {folder / MANIFEST}",
             )
     start = manifest.start_offset if manifest else read_checkpoint(folder, START_OFFSET) or 0

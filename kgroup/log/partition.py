@@ -227,8 +227,8 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         try:
             for segment in self._segments[self._index_of(self._start) :]:
-                if found := segment.offset_for_timestamp(timestamp_ms, self._start):
-                    return found
+                if entry := segment.offset_for_timestamp(timestamp_ms, self._start):
+                    return entry
         except OSError as error:
             raise _os_error(self.folder, "read", error) from None
         return None

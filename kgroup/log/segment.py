@@ -303,14 +303,14 @@ class Segment:
         position, size, due, end = self.position_of(offset), self.size, self.base_offset, self.end_offset
         if position == size:
             return  # a log without records may have no file yet
-        digest, found = None if position else self.digest, 0
+        digest, computed = None if position else self.digest, 0
         try:
             for at, batch in scan(self.path, position, size):
                 if not due <= batch.base_offset <= batch.last_offset < end:
                     raise Damaged(at, f"offset {batch.base_offset} where {due} is due, {end} is the end")
-                due, found = batch.last_offset + 1, extend(found, head_of(batch))
+                due, computed = batch.last_offset + 1, extend(computed, head_of(batch))
                 yield batch
-            if digest is not None and found != digest:
+            if digest is not None and computed != digest:
                 raise Damaged(0, OTHER_BATCHES)
         except Damaged as error:
             raise damaged_file(self.path, error.damage) from None
@@ -323,9 +323,9 @@ class Segment:
         after = self._time_offsets[entry] if entry >= 0 else 0
         for batch in self.batches(max(start_offset, after)):
             if batch.max_timestamp >= timestamp_ms and (
-                found := first_at_or_after(batch, timestamp_ms, start_offset)
+                first := first_at_or_after(batch, timestamp_ms, start_offset)
             ):
-                return found
+                return first
         return None
 
     def _pread(self, size: int, position: int) -> bytes:

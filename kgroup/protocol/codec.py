@@ -86,10 +86,10 @@ def reader_of(cls: type[Message], version: int) -> Reader:
 def _kept(
     cls: type[Message], version: int, made: dict[int, F], compiled: Callable[[type[Message], int, bool], F]
 ) -> F:
-    found = made.get(version)
-    if found is None:
+    function = made.get(version)
+    if function is None:
         if version not in cls.VERSIONS:
             first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
             raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")
-        found = made[version] = compiled(cls, version, version >= cls.FLEXIBLE)
-    return found
+        function = made[version] = compiled(cls, version, version >= cls.FLEXIBLE)
+    return function

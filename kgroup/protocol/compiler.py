@@ -378,10 +378,10 @@ class ReaderSource(_Source):
         # Three take no longer one by one.
         self.emit(f"if {size} > 3 and {stop} <= end and {' and '.join(checks)}:")
         self.depth += 1
-        numbers, each = self.name("a"), ", ".join(value for value in values.values() if value != "''")
+        numbers, targets = self.name("a"), ", ".join(value for value in values.values() if value != "''")
         self.emit(f"{numbers} = {self.constant('U', made.iter_unpack)}(buf[pos:{stop}])")
         self.emit(f"pos = {stop}; {size} = 0")
-        self.emit(f"for {each}, in {numbers}:")
+        self.emit(f"for {targets}, in {numbers}:")
         self.depth += 1
         values |= {slot.name: self.constant("D", slot.default) for slot in absent}
         self.emit(f"{items}.append({self.made(item.struct, values)})")

@@ -315,10 +315,10 @@ def record_classes() -> dict[int, tuple[type[RecordKey], type[RecordValue]]]:
 
 def decode_key(data: bytes) -> RecordKey | UnknownKey:
     """Return the key in `data`, ignoring bytes behind it as Kafka does; raises only DecodeError."""
-    found = _PAIRS.get(kind := leading_int16(data, "key"))
-    if found is None:
+    pair = _PAIRS.get(kind := leading_int16(data, "key"))
+    if pair is None:
         return UnknownKey(kind, data)
-    return found[0].decode_prefix(data, 2, 0)[0]
+    return pair[0].decode_prefix(data, 2, 0)[0]
 
 
 def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
@@ -354,10 +354,10 @@ _ENCODERS: dict[tuple[type[Message], int], tuple[bytes, Callable[[Message, bytea
 
 def _encoded(part: Message, version: int, lead: int) -> bytes:
     """Return a key or value in `version` behind the int16 it begins with."""
-    found = _ENCODERS.get((type(part), version))
-    if found is None:
-        found = _ENCODERS[type(part), version] = (_INT16.pack(lead), writer_of(type(part), version))
-    begin, write = found
+    encoder = _ENCODERS.get((type(part), version))
+    if encoder is None:
+        encoder = _ENCODERS[type(part), version] = (_INT16.pack(lead), writer_of(type(part), version))
+    begin, write = encoder
     out = bytearray(begin)
     write(part, out)
     return bytes(out)

@@ -123,10 +123,10 @@ def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Mess
 
 def decode_body(cls: type[Message], frame: bytes, pos: int, version: int) -> Message:
     """Return the message that fills a frame from `pos` to its end."""
-    found, end = cls.decode_prefix(frame, pos, version)
+    body, end = cls.decode_prefix(frame, pos, version)
     if end != len(frame):
         raise DecodeError(f"{cls.__name__} v{version} ends at byte {end} of {len(frame)}")
-    return found
+    return body
 
 
 def skip_tags(data: bytes, pos: int, most: int = MAX_TAGS) -> int:

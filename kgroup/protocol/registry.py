@@ -146,5 +146,5 @@ def _class(key: int, suffix: str) -> type[Message]:
         raise DecodeError(f"no API has key {key}")
     name = _NAMES[key]
     module = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
-    found: type[Message] = getattr(import_module(f"kgroup.protocol.messages.{module}"), name + suffix)
-    return found
+    message_class: type[Message] = getattr(import_module(f"kgroup.protocol.messages.{module}"), name + suffix)
+    return message_class

@@ -67,11 +67,11 @@ class Release(NamedTuple):
     @property
     def levels(self) -> dict[str, int]:
         """The highest supported level of each feature."""
-        found = {
+        features = {
             name: max((level for level, since in levels.items() if _release(since) <= self), default=0)
             for name, levels in _LEVELS.items()
         }
-        return {name: highest for name, highest in found.items() if highest}
+        return {name: highest for name, highest in features.items() if highest}
 
     def has_setting(self, name: str) -> bool:
         """Return whether this release knows a setting, of those that kgroup knows."""

@@ -43,14 +43,14 @@ _SLOTS: dict[type[Any], list[Slot]] = {}  # reading the annotations costs more t
 
 def slots_of(cls: type[Struct]) -> list[Slot]:
     """Return the declared fields of a struct, in wire order."""
-    found = _SLOTS.get(cls)
-    if found is None:
+    slots = _SLOTS.get(cls)
+    if slots is None:
         declared = fields(cls)
         hints = {field.name: field.type for field in declared}
         if any(isinstance(hint, str) for hint in hints.values()):
             hints = get_type_hints(cls, include_extras=True)
-        found = _SLOTS[cls] = [_slot(field, hints[field.name]) for field in declared]
-    return found
+        slots = _SLOTS[cls] = [_slot(field, hints[field.name]) for field in declared]
+    return slots
 
 
 def _slot(declared: Field[Any], hint: Any) -> Slot:

@@ -140,10 +140,10 @@ def _decode(cls: type[M], data: bytes) -> M:
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[TopicPartitions, ...]:
-    found: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for p in partitions:
-        found.setdefault(p.topic, []).append(p.partition)
-    return tuple(TopicPartitions(topic=t, partitions=tuple(ps)) for t, ps in found.items())
+        by_topic.setdefault(p.topic, []).append(p.partition)
+    return tuple(TopicPartitions(topic=t, partitions=tuple(ps)) for t, ps in by_topic.items())
 
 
 def _flat(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:

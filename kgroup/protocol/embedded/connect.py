@@ -44,7 +44,7 @@ class Work:
     @property
     def names(self) -> tuple[str, ...]:
         """Connectors, then tasks as Connect writes them: `orders-sink-0`."""
-        return (*self.connectors, *(f"{each.connector}-{n}" for each in self.tasks for n in each.tasks))
+        return (*self.connectors, *(f"{entry.connector}-{n}" for entry in self.tasks for n in entry.tasks))
 
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)
@@ -180,7 +180,7 @@ def worker_id(url: str) -> str:
 
 def _pairs(work: Work) -> Iterable[tuple[str, int]]:
     yield from ((connector, CONNECTOR) for connector in work.connectors)
-    yield from ((each.connector, number) for each in work.tasks for number in each.tasks)
+    yield from ((entry.connector, number) for entry in work.tasks for number in entry.tasks)
 
 
 def _work(pairs: Iterable[tuple[str, int]]) -> Work:
@@ -227,10 +227,10 @@ def _assignment(data: bytes) -> ConnectAssignment:
     for number in range(1 if version == EAGER else 2):
         if at == len(data) and version != EAGER:
             break
-        found, at = Tasks.decode_prefix(data, at, version)
-        if found.given is None and version == EAGER:
+        tasks, at = Tasks.decode_prefix(data, at, version)
+        if tasks.given is None and version == EAGER:
             raise DecodeError("the assignment is null")
-        parts[number] = _work((each.connector, n) for each in found.given or () for n in each.tasks)
+        parts[number] = _work((entry.connector, n) for entry in tasks.given or () for n in entry.tasks)
     delay = 0
     if version != EAGER and at < len(data):
         delay = ScheduledDelay.decode_prefix(data, at, version)[0].delay_ms

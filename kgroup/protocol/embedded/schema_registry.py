@@ -56,7 +56,7 @@ def instance(metadata: bytes, assignment: bytes) -> tuple[RegistryInstance, tupl
     """Return an instance by both of its parts, either maybe empty; and what was not understood."""
     identity = attempt(METADATA, metadata, _identity, version_of) if metadata else None
     election = attempt(ASSIGNMENT, assignment, _election, version_of) if assignment else None
-    undecoded = tuple(each for each in (identity, election) if isinstance(each, Undecoded))
+    undecoded = tuple(part for part in (identity, election) if isinstance(part, Undecoded))
     return (
         RegistryInstance(
             None if isinstance(identity, Undecoded) else identity,

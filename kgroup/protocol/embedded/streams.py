@@ -163,7 +163,7 @@ def thread(
     """Return a thread by both parts' user data, None or empty if missing; and what was not understood."""
     subscription = attempt(METADATA, subscribed, _subscription, version_of) if subscribed else None
     assignment = attempt(ASSIGNMENT, assigned, _assignment, version_of) if assigned else None
-    undecoded = tuple(each for each in (subscription, assignment) if isinstance(each, Undecoded))
+    undecoded = tuple(part for part in (subscription, assignment) if isinstance(part, Undecoded))
     return (
         StreamsThread(
             thread=thread_name(client_id),
