@@ -30,9 +30,9 @@ def access_rules(
     """
     if not settings.authorizer:
         return None
-    found = AclStore(folder, cluster_id, settings, known=ACLS in catalog.settled)
+    store = AclStore(folder, cluster_id, settings, known=ACLS in catalog.settled)
     catalog.settle(ACLS)
-    return found
+    return store
 
 
 class AclStore:

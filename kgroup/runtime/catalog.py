@@ -328,7 +328,7 @@ def _seen(topic: CatalogTopic) -> Topic:
 
 
 def _topic(noted: Noted) -> CatalogTopic:
-    placements = {int(p): Placement.read(each) for p, each in noted.get("placements", {}).items()}
+    placements = {int(p): Placement.read(placement) for p, placement in noted.get("placements", {}).items()}
     return CatalogTopic(**{**noted, "topic_id": uuid_bytes(noted["topic_id"]), "placements": placements})
 
 
@@ -342,7 +342,7 @@ def _written(topic: CatalogTopic) -> Noted:
     if topic.config:
         noted["config"] = dict(topic.config)
     if topic.placements:
-        noted["placements"] = {p: asdict(each) for p, each in topic.placements.items()}
+        noted["placements"] = {p: asdict(placement) for p, placement in topic.placements.items()}
     return noted
 
 

@@ -123,5 +123,5 @@ def _parsed(line: bytes) -> Noted | None:
     body = line[_PREFIX:].removesuffix(b"\n")
     if line[:_PREFIX] != b"%08x " % zlib.crc32(body):
         return None
-    found: Noted = json.loads(body)
-    return found
+    noted: Noted = json.loads(body)
+    return noted

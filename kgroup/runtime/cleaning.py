@@ -51,13 +51,13 @@ def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
         return False
 
     try:
-        found = cluster.log(topic, partition)
+        opened = cluster.log(topic, partition)
     except StorageError:
         return False  # the loader logs it
     settings = cluster.topic_settings(topic, cluster.leader_of(topic, partition))
     try:
-        if isinstance(found, PartitionLog) and is_dirty(found, settings.min_cleanable_dirty_ratio):
-            done = compact(found, now_ms=now_ms, delete_retention_ms=settings.delete_retention_ms)
+        if isinstance(opened, PartitionLog) and is_dirty(opened, settings.min_cleanable_dirty_ratio):
+            done = compact(opened, now_ms=now_ms, delete_retention_ms=settings.delete_retention_ms)
             return done is not None
     except Exception as error:
         subject = f"compaction of {topic}-{partition}"

@@ -171,20 +171,20 @@ class Cluster:
 
         DamagedLog for one that was found damaged, until the process is restarted; StorageError.
         """
-        found = self._logs.get((topic, partition))
-        if found is None:
+        partition_log = self._logs.get((topic, partition))
+        if partition_log is None:
             known = self.catalog.topics.get(topic)
             if known is None or not 0 <= partition < known.partitions:
                 return None
-            found = self._logs[topic, partition] = self._open_log(topic, partition)
-            found.leader_epoch = self.placement_of(known, partition).epoch
-        return found
+            partition_log = self._logs[topic, partition] = self._open_log(topic, partition)
+            partition_log.leader_epoch = self.placement_of(known, partition).epoch
+        return partition_log
 
     def wrap_log(self, topic: str, partition: int, wrap: Callable[[Log], Log]) -> None:
         """Make all reads and appends go through what `wrap` makes of a partition's log."""
-        found = self.log(topic, partition)
-        assert found is not None
-        wrapped = self._logs[topic, partition] = wrap(found)
+        partition_log = self.log(topic, partition)
+        assert partition_log is not None
+        wrapped = self._logs[topic, partition] = wrap(partition_log)
         shard = self.shards[partition] if topic == OFFSETS_TOPIC else None
         if shard is not None:
             shard.log = wrapped
@@ -205,8 +205,8 @@ class Cluster:
                 yield changes.replies
                 ensure_room(self.folder, len(changes.created))
                 remove_partitions(self.folder, changes.created)
-                for each in changes.created:
-                    self._doomed.pop(each, None)
+                for key in changes.created:
+                    self._doomed.pop(key, None)
         finally:
             self._changes = None
         self._apply(changes)
@@ -252,8 +252,8 @@ class Cluster:
 
     def _discard_some(self) -> None:
         some = list(islice(self._doomed, REMOVED_AT_ONCE))
-        for each in some:
-            del self._doomed[each]
+        for key in some:
+            del self._doomed[key]
         discard(self.folder, some)
 
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
@@ -355,7 +355,7 @@ class Cluster:
         ends = monotonic() + CLOSING_S
         # To note what a log holds, a few writes have to reach the disk. The logs of state come first; those
         # that do not get their turn in time are read again when they are opened, as after a kill.
-        for _, opened in sorted(self._logs.items(), key=lambda each: each[0][0] not in INTERNAL_TOPICS):
+        for _, opened in sorted(self._logs.items(), key=lambda item: item[0][0] not in INTERNAL_TOPICS):
             opened.close(gone=monotonic() > ends)
         while self._doomed and monotonic() < ends:
             self._discard_some()

@@ -39,7 +39,7 @@ class KeptFile:
                 raise ValueError("its checksum is wrong")
             if stored["cluster_id"] != self.cluster_id:
                 raise ValueError(f"it belongs to cluster {stored['cluster_id']}, not {self.cluster_id}")
-            return [entry(each) for each in stored[self.entries]]
+            return [entry(row) for row in stored[self.entries]]
         except OSError as error:
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:

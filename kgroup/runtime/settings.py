@@ -25,15 +25,15 @@ def _authorizer(name: str) -> str:
 
 
 def _principals(text: str) -> str:
-    for each in split_principals(text):
-        if ":" not in each:
-            raise ValueError(f"{each!r} is not KIND:NAME, as User:alice; several with ';' between")
+    for principal in split_principals(text):
+        if ":" not in principal:
+            raise ValueError(f"{principal!r} is not KIND:NAME, as User:alice; several with ';' between")
     return text
 
 
 def split_principals(text: str) -> tuple[str, ...]:
     """Return the principals of `super.users`, as Kafka separates them."""
-    return tuple(each.strip() for each in text.split(";") if each.strip())
+    return tuple(principal.strip() for principal in text.split(";") if principal.strip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ class Shard:
                 if isinstance(records, CommittedOffsets):
                     encoded = encode_offsets(records.group_id, records.topics)
                 else:
-                    encoded = [LogRecord(encode_key(each.key), encode_value(each.value)) for each in records]
+                    encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in records]
             except Exception as error:
                 # Nothing was appended or replayed: only the requests of the outcome are refused.
                 subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"

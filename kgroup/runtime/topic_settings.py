@@ -31,7 +31,7 @@ def _gzip_level(level: int) -> int:
 
 
 def _throttled(replicas: tuple[str, ...]) -> tuple[str, ...]:
-    if "".join(replicas) != "*" and not all(_THROTTLED.fullmatch(each) for each in replicas):
+    if "".join(replicas) != "*" and not all(_THROTTLED.fullmatch(replica) for replica in replicas):
         raise ValueError(
             "must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."

@@ -10,9 +10,9 @@ from kgroup.share.acquire import Extent
 
 def aborted_extents(batches: Iterable[Batch], aborted: Iterable[tuple[int, int]]) -> list[Extent]:
     """Return batches of transactions given as producer id and first offset, without their markers."""
-    waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
+    waiting = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
     open_ids: set[int] = set()
-    found = []
+    extents = []
     for batch in batches:
         if batch.producer_id < 0:
             continue
@@ -22,5 +22,5 @@ def aborted_extents(batches: Iterable[Batch], aborted: Iterable[tuple[int, int]]
         if marker is not None and not marker.committed:
             open_ids.discard(batch.producer_id)
         elif batch.transactional and batch.producer_id in open_ids:
-            found.append(Extent(batch.base_offset, batch.last_offset))
-    return found
+            extents.append(Extent(batch.base_offset, batch.last_offset))
+    return extents

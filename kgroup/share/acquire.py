@@ -199,7 +199,7 @@ class _Acquiring:
         end = last
         if most < last - first + 1:
             end = first + most - 1
-            end = next((each.last for each in self.read if each.base <= end <= each.last), end)
+            end = next((extent.last for extent in self.read if extent.base <= end <= extent.last), end)
             if flight.has_gap():
                 end = min(end, last)
         made = self._in_order(first, end)
@@ -228,8 +228,8 @@ class _Acquiring:
                     made.append(_acquired(begin, extent.base - 1, 1))
                     begin = extent.base
         made.append(_acquired(begin, last, 1))
-        for each in made:
-            self._put(each.first_offset, each.last_offset, each.last_offset)
+        for batch in made:
+            self._put(batch.first_offset, batch.last_offset, batch.last_offset)
         return made
 
     def _put(self, first: int, end: int, last: int) -> None:
@@ -254,14 +254,14 @@ def _acquired(first: int, last: int, count: int) -> AcquiredRecords:
 def without(records: Iterable[AcquiredRecords], gone: Sequence[Extent]) -> list[AcquiredRecords]:
     """Return the records outside of some batches, both in order."""
     left: list[AcquiredRecords] = []
-    for each in records:
-        first = each.first_offset
+    for batch in records:
+        first = batch.first_offset
         for extent in gone:
-            if extent.last < first or extent.base > each.last_offset:
+            if extent.last < first or extent.base > batch.last_offset:
                 continue
             if extent.base > first:
-                left.append(_acquired(first, extent.base - 1, each.delivery_count))
+                left.append(_acquired(first, extent.base - 1, batch.delivery_count))
             first = extent.last + 1
-        if first <= each.last_offset:
-            left.append(_acquired(first, each.last_offset, each.delivery_count))
+        if first <= batch.last_offset:
+            left.append(_acquired(first, batch.last_offset, batch.delivery_count))
     return left

@@ -203,11 +203,11 @@ class InFlight:
         if self.is_behind():
             self.look_back = False
             return self.end
-        found = self._first_available()
-        if found is None:
+        offset = self._first_available()
+        if offset is None:
             self.look_back = False
             return self.end + 1
-        return found
+        return offset
 
     def _first_available(self) -> int | None:
         unseen = self.gap.start if self.gap is not None and self.has_gap() else None

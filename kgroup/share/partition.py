@@ -130,7 +130,7 @@ class SharePartition:
             batches = self.flight.between(extent.base if low is None else low.first, extent.last)
             self.flight.archive(extent.base, extent.last, batches, Delivery.ACQUIRED, count=True)
         left = acquire.without(got.records, aborted)
-        return Acquired(left, sum(each.last_offset - each.first_offset + 1 for each in left))
+        return Acquired(left, sum(batch.last_offset - batch.first_offset + 1 for batch in left))
 
     def acknowledge(self, member: str, batches: Iterable[AcknowledgementBatch], now_ms: int) -> None:
         """Acknowledge a member's records, all of them or none; Refused gives the reason."""
@@ -201,9 +201,9 @@ class SharePartition:
     def _stored(self, settling: Settling) -> None:
         settling.stored()
         self.dead += [
-            DeadLetters(each.first, each.last, each.fate.count, each.cause, each.fate)
-            for each in settling.settled
-            if each.fate.state is Delivery.ARCHIVING
+            DeadLetters(settled.first, settled.last, settled.fate.count, settled.cause, settled.fate)
+            for settled in settling.settled
+            if settled.fate.state is Delivery.ARCHIVING
         ]
         self.flight.move_start()
 

@@ -57,12 +57,12 @@ class Settling:
     def state_batches(self) -> tuple[StateBatch, ...]:
         """Return what is to be stored; equal neighbours are merged."""
         state_batches: list[tuple[int, int, Delivery, int]] = []
-        for each in self.settled:
-            alike = (each.fate.state, each.fate.count)
-            if state_batches and state_batches[-1][1] == each.first - 1 and state_batches[-1][2:] == alike:
-                state_batches[-1] = (state_batches[-1][0], each.last, *alike)
+        for settled in self.settled:
+            alike = (settled.fate.state, settled.fate.count)
+            if state_batches and state_batches[-1][1] == settled.first - 1 and state_batches[-1][2:] == alike:
+                state_batches[-1] = (state_batches[-1][0], settled.last, *alike)
             else:
-                state_batches.append((each.first, each.last, *alike))
+                state_batches.append((settled.first, settled.last, *alike))
         return tuple(
             StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
             for first, last, state, count in state_batches
@@ -70,17 +70,17 @@ class Settling:
 
     def stored(self) -> None:
         """Complete a stored change: the locks end."""
-        for each in self.settled:
-            each.fate.unlock()
-            if each.fate.state is Delivery.AVAILABLE:
+        for settled in self.settled:
+            settled.fate.unlock()
+            if settled.fate.state is Delivery.AVAILABLE:
                 self.flight.look_back = True
 
     def undo(self) -> None:
         """Undo a change that was refused or not stored: the members have what they had."""
-        for each in self.settled:
-            if each.fate.state in DONE:
-                self.flight.complete -= self.flight.counted(each.first, each.last)
-            each.fate.state, each.fate.member = each.before, each.member
+        for settled in self.settled:
+            if settled.fate.state in DONE:
+                self.flight.complete -= self.flight.counted(settled.first, settled.last)
+            settled.fate.state, settled.fate.member = settled.before, settled.member
 
     def acknowledge(self, member: str, batch: AcknowledgementBatch) -> None:
         """Acknowledge a member's batch; Refused leaves what came before it to `undo`."""
