@@ -152,12 +152,12 @@ class FetchSessions:
         if plan.opens:
             if len(self._by_id) >= self._slots and not self._evict(len(answers), now_ms):
                 return NO_SESSION, answers
-            for _, wanted, data in answers:
-                wanted.high_watermark, wanted.log_start_offset = data.high_watermark, data.log_start_offset
+            for _, p, data in answers:
+                p.high_watermark, p.log_start_offset = data.high_watermark, data.log_start_offset
             session_id = NO_SESSION
             while session_id == NO_SESSION or session_id in self._by_id:
                 session_id = secrets.randbelow(INT32_MAX)
-            partitions = {key: wanted for key, wanted, _ in answers}
+            partitions = {key: p for key, p, _ in answers}
             self._by_id[session_id] = Session(session_id, partitions, plan.by_id, now_ms)
             return session_id, answers
         session = plan.session
@@ -167,8 +167,8 @@ class FetchSessions:
             raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         changed = []
         for answer in answers:
-            key, wanted, data = answer
-            if wanted.news_in(data):
+            key, p, data = answer
+            if p.news_in(data):
                 changed.append(answer)
                 if data.records:
                     # the others come first the next time: this one must not fill it again

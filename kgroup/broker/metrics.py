@@ -140,10 +140,10 @@ def _groups(shards: list[Shard]) -> Iterator[Metric]:
 
 def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:
     counters, now_ms = cluster.counters, cluster.clock.now_ms()
-    for each in fields(counters):
-        name = each.name.replace("_", "-")
-        mbean = COORDINATOR if each.name in RATED else OWN
-        yield Metric(mbean, f"{name}-count", getattr(counters, each.name), total=True)
-        if each.name in RATED:
-            rate = activity.rate(each.name, now_ms, counters) if activity else None
+    for counter in fields(counters):
+        name = counter.name.replace("_", "-")
+        mbean = COORDINATOR if counter.name in RATED else OWN
+        yield Metric(mbean, f"{name}-count", getattr(counters, counter.name), total=True)
+        if counter.name in RATED:
+            rate = activity.rate(counter.name, now_ms, counters) if activity else None
             yield Metric(COORDINATOR, f"{name}-rate", rate)

@@ -41,10 +41,10 @@ class Newcomers:
 
     def leave(self, key: Hashable) -> None:
         """Drop a connection that is authenticated or gone; doing so again is harmless."""
-        found = self._all.pop(key, None)
-        if found is None:
+        entry = self._all.pop(key, None)
+        if entry is None:
             return
-        address = found[0]
+        address = entry[0]
         del self._of[address][key]
         if not self._of[address]:
             del self._of[address]

@@ -70,7 +70,7 @@ class PartitionProducers:
 
     def aborted_between(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return producer id and first offset of each aborted transaction with records between the two."""
-        return [(each.producer_id, each.first_offset) for each in self._transactions.aborted_in(start, end)]
+        return [(t.producer_id, t.first_offset) for t in self._transactions.aborted_in(start, end)]
 
     def transaction_start(self, producer_id: int) -> int:
         """Return the first offset of the producer's open transaction, -1 for none."""

@@ -21,8 +21,8 @@ from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 HEARTBEATS = frozenset(
-    each.API
-    for each in (
+    request.API
+    for request in (
         HeartbeatRequest,
         ConsumerGroupHeartbeatRequest,
         ShareGroupHeartbeatRequest,

@@ -133,7 +133,8 @@ class Server:
     def addresses(self) -> list[str]:
         """Return the listeners' addresses by broker, "HOST:PORT", and the protocol if secured."""
         protocols = {
-            each.name: "" if each.protocol == PLAIN else f"{each.protocol}://" for each in self._settings
+            listener.name: "" if listener.protocol == PLAIN else f"{listener.protocol}://"
+            for listener in self._settings
         }
         return [
             f"{protocols.get(name, '')}{host}:{port}"
@@ -199,17 +200,17 @@ class Server:
     def _open(self, settings: ListenerSettings) -> Open:
         """Listen for every broker."""
         bound: dict[int, tuple[str, int]] = {}
-        found: dict[int, tuple[str, int]] = {}
-        for place, node in enumerate(self.cluster.nodes):
-            listener = self._listen(settings, node, settings.port + place if settings.port else 0)
+        addresses: dict[int, tuple[str, int]] = {}
+        for index, node in enumerate(self.cluster.nodes):
+            listener = self._listen(settings, node, settings.port + index if settings.port else 0)
             self._listeners.append(listener)
             self._of_nodes.setdefault(node, []).append(listener)
             host, port = bound[node] = listener.address
             if settings.advertised is not None:
                 host, first = settings.advertised
-                port = first + place if first else port
-            found[node] = host, port
-        return Open(settings, bound, found)
+                port = first + index if first else port
+            addresses[node] = host, port
+        return Open(settings, bound, addresses)
 
     def _listen(self, settings: ListenerSettings, node: int, port: int) -> Listener:
         secured = self._secured.get(settings.name)
@@ -369,7 +370,7 @@ async def _serve(
 
 def _secured(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, SecuredListener]:
     """Return the secured listeners, made ready, by name."""
-    locked = [each for each in listeners if each.protocol != PLAIN]
+    locked = [listener for listener in listeners if listener.protocol != PLAIN]
     if not locked:
         return {}
 

@@ -170,8 +170,8 @@ class SharePartitions:
         clock = self._cluster.clock
         asked = PartitionOfLeader(partition=key.partition, leader_epoch=log.leader_epoch)
         try:
-            found = self._state.run(key, lambda c: c.read(key, asked, clock.now_ms()))
-            start = found.start_offset
+            state = self._state.run(key, lambda c: c.read(key, asked, clock.now_ms()))
+            start = state.start_offset
             if start < 0:
                 # A new group begins where its setting share.auto.offset.reset says.
                 start = log.end_offset
@@ -181,7 +181,7 @@ class SharePartitions:
                     ago_ms = iso_duration_ms(settings.share_reset.removeprefix(BY_DURATION)) or 0
                     begin = log.offset_for_timestamp(max(clock.now_ms() - ago_ms, 0))
                     start = log.end_offset if begin is None else begin[0]
-            stored = Stored(found.state_epoch, start, found.state_batches)
+            stored = Stored(state.state_epoch, start, state.state_batches)
             return SharePartition(key.partition, log.leader_epoch, stored, terms, partial(self._store, key))
         except Refused as refused:
             raise seen_by_members(refused) from None

@@ -83,7 +83,7 @@ class ShareSessions:
 
     def disconnected(self, peer: Peer) -> None:
         """End the sessions of a connection that is gone."""
-        for session in [each for each in self._sessions.values() if each.peer is peer]:
+        for session in [session for session in self._sessions.values() if session.peer is peer]:
             self.close(session)
-            if not any(each.group_id == session.group_id for each in self._sessions.values()):
+            if not any(other.group_id == session.group_id for other in self._sessions.values()):
                 self._partitions.group_left(session.group_id, self._node)

@@ -114,14 +114,14 @@ class ShareState:
     def _each(
         keys: Iterable[StateKey], operation: Callable[[StateKey], object]
     ) -> dict[StateKey, Refused | None]:
-        found: dict[StateKey, Refused | None] = {}
+        refusals: dict[StateKey, Refused | None] = {}
         for key in keys:
-            found[key] = None
+            refusals[key] = None
             try:
                 operation(key)
             except Refused as refused:
-                found[key] = refused
-        return found
+                refusals[key] = refused
+        return refusals
 
     def _load(self) -> None:
         partitions = self._cluster.catalog.topics[SHARE_STATE_TOPIC].partitions

@@ -24,10 +24,10 @@ class Watchers:
 
     def unwatch(self, keys: Iterable[Key], callback: Watcher) -> None:
         for key in keys:
-            found = self.by_key.get(key)
-            if found is not None:
-                found.pop(callback, None)
-                if not found:
+            callbacks = self.by_key.get(key)
+            if callbacks is not None:
+                callbacks.pop(callback, None)
+                if not callbacks:
                     del self.by_key[key]
 
     def notify(self, key: Key) -> None:

@@ -173,7 +173,7 @@ def distinguished_name(certificate: bytes) -> str:
     # the encoding of a value decides how Java writes it; cryptography does not expose it
     [(_, names, _)] = _elements(subject.public_bytes())
     for rdn, (_, encoded, _) in zip(subject.rdns, _elements(names), strict=True):
-        values = [_elements(each)[1] for _, each, _ in _elements(encoded)]
+        values = [_elements(content)[1] for _, content, _ in _elements(encoded)]
         oids = (attribute.oid.dotted_string for attribute in rdn)
         parts.append("+".join(_written(oid, *value) for oid, value in zip(oids, values, strict=True)))
     return ",".join(reversed(parts))
@@ -181,14 +181,14 @@ def distinguished_name(certificate: bytes) -> str:
 
 def _elements(data: bytes) -> list[tuple[int, bytes, bytes]]:
     """Return tag, content and whole of each element of a valid DER text."""
-    found, pos = [], 0
+    elements, pos = [], 0
     while pos < len(data):
         start, size = pos + 2, data[pos + 1]
         if size & 0x80:
             start, size = start + (size & 0x7F), int.from_bytes(data[start : start + (size & 0x7F)], "big")
-        found.append((data[pos], data[start : start + size], data[pos : start + size]))
+        elements.append((data[pos], data[start : start + size], data[pos : start + size]))
         pos = start + size
-    return found
+    return elements
 
 
 def _written(oid: str, tag: int, content: bytes, whole: bytes) -> str:

@@ -141,9 +141,9 @@ class ListenerSettings:
         names = [own + name, name]
         if mechanism:
             names.insert(0, f"{own}{mechanism.lower()}.{name}")
-        for each in names:
-            if each in self.values:
-                return self.values[each]
+        for full_name in names:
+            if full_name in self.values:
+                return self.values[full_name]
         return None
 
     def number(self, name: str, mechanism: str = "") -> int:

@@ -163,7 +163,7 @@ class Control:
 
     def members_of(self, group_id: str) -> list[MemberName]:
         """Return the members of a group."""
-        return [each for each in members(self.state_of(group_id)) if each.group_id == group_id]
+        return [member for member in members(self.state_of(group_id)) if member.group_id == group_id]
 
     def frozen(self) -> Iterable[MemberName]:
         """Return the members that are frozen."""

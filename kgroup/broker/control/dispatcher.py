@@ -173,9 +173,9 @@ class ControlledDispatcher(Dispatcher):
         session = self.sessions(call.node).partitions_of(body.session_id)
         by_id = call.version >= IDS_SINCE
         more = (
-            Site((-1, place), each.name, each.topic_id if by_id else None, each.ask.partition)
-            for place, each in enumerate(session)
-            if (each.name, each.ask.partition) not in named
+            Site((-1, index), partition.name, partition.topic_id if by_id else None, partition.ask.partition)
+            for index, partition in enumerate(session)
+            if (partition.name, partition.ask.partition) not in named
         )
         known = [site for site in (*sites, *more) if site.topic is not None]
         return known or sites

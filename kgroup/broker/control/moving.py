@@ -88,5 +88,5 @@ class Move:
             return set()
         lives = self._dispatcher.presence.lives
         shards = self._dispatcher.cluster.live_shards()
-        found = (key for shard in shards for key in awaited(shard.coordinator.state, due_ms))
-        return {key for key in found if lives(*key)} - self._overdue
+        keys = (key for shard in shards for key in awaited(shard.coordinator.state, due_ms))
+        return {key for key in keys if lives(*key)} - self._overdue

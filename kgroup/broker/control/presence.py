@@ -43,7 +43,7 @@ class Presence:
         if not isinstance(body, LeaveGroupRequest):
             key = sender(call)
             return key if key in self.frozen else None
-        named = ((body.group_id, each.member_id) for each in body.members)
+        named = ((body.group_id, member.member_id) for member in body.members)
         keys = [*named, (body.group_id, body.member_id)]
         return next((key for key in keys if key in self.frozen and self._heard.get(key) is call.peer), None)
 
@@ -58,13 +58,13 @@ def sender(call: AnyCall) -> Key | None:
 def the_one(name: str, group_id: str | None, known: Iterable[MemberName], what: str) -> MemberName:
     """Return the member of that member id, instance id or client id; ConfigError unless there is just one."""
     there = [member for member in known if group_id in (None, member.group_id)]
-    found = [member for member in there if name in member[1:]]
-    if len(found) == 1:
-        return found[0]
+    matching = [member for member in there if name in member[1:]]
+    if len(matching) == 1:
+        return matching[0]
     where = "" if group_id is None else f" in {group_id}"
-    if found:
-        ids = ", ".join(f"{member.member_id} of {member.group_id}" for member in found)
-        raise ConfigError(f"{len(found)} members{where} are called {name!r}", f"name one by its id: {ids}")
+    if matching:
+        ids = ", ".join(f"{member.member_id} of {member.group_id}" for member in matching)
+        raise ConfigError(f"{len(matching)} members{where} are called {name!r}", f"name one by its id: {ids}")
     names = ", ".join(dict.fromkeys(member.instance_id or member.member_id for member in there))
     raise ConfigError(
         f"no {what}{where} is called {name!r}", f"there are {names}" if names else "there is none"

@@ -14,6 +14,6 @@ async def until(holds: Callable[[], T], within_s: float) -> T:
     """Return what `holds` returns, once that is true or the time is over."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s
-    while not (found := holds()) and loop.time() < end:  # noqa: ASYNC110 - there is no event
+    while not (result := holds()) and loop.time() < end:  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(LOOK_S)
-    return found
+    return result

@@ -94,10 +94,10 @@ def check_changes(resource: AnyResource) -> None:
     changes = _changes(resource)
     if len({change.name for change in changes}) < len(changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [each.name for each in changes if each.config_operation != DELETE and each.value is None]
+    nulls = [change.name for change in changes if change.config_operation != DELETE and change.value is None]
     if nulls:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
-    odd = [each.config_operation for each in changes if each.config_operation not in range(4)]
+    odd = [change.config_operation for change in changes if change.config_operation not in range(4)]
     if odd:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {odd[0]}")
 

@@ -82,8 +82,8 @@ def _entry(request: DescribeConfigsRequest, described: Described) -> DescribeCon
         config_source=first.source if first else FROM_DEFAULT,
         is_sensitive=is_sensitive,
         synonyms=tuple(
-            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
-            for each in layers
+            DescribeConfigsSynonym(name=layer.name, value=layer.value, source=layer.source)
+            for layer in layers
             if request.include_synonyms
         ),
         config_type=row.type,

@@ -59,24 +59,24 @@ def fetch(
     except Refused as refused:
         return FetchResponse(error_code=refused.code)
     plan.readable = readable
-    found = read(broker, call, plan)
-    if found.enough or request.max_wait_ms <= 0:
-        return respond(broker, call, plan, found)
-    ParkedFetch(broker, call, plan, found)
+    result = read(broker, call, plan)
+    if result.enough or request.max_wait_ms <= 0:
+        return respond(broker, call, plan, result)
+    ParkedFetch(broker, call, plan, result)
     return None
 
 
 def wanted_by(broker: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
     """Return the partitions a request names, each once, with its last request."""
-    wanted: dict[Named, Wanted] = {}
+    asked: dict[Named, Wanted] = {}
     by_id = version >= IDS_SINCE
     for topic in request.topics:
         topic_id = topic.topic_id
         name = broker.cluster.catalog.image.name_of(topic_id) if by_id else topic.topic
         label = topic_id if by_id else topic.topic
         for partition in topic.partitions:
-            wanted[label, partition.partition] = Wanted(topic.topic, topic_id, name, partition)
-    return wanted
+            asked[label, partition.partition] = Wanted(topic.topic, topic_id, name, partition)
+    return asked
 
 
 class Found(NamedTuple):
@@ -97,25 +97,26 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     known: Answers = []
     unknown: Answers = []
     readable, failing = plan.readable, call.failing
-    for key, wanted in plan.partitions:
-        if failing is not None and (code := failing.get((wanted.name, wanted.ask.partition))):
-            data = _failed(wanted.ask.partition, ErrorCode(code))
+    for key, partition in plan.partitions:
+        if failing is not None and (code := failing.get((partition.name, partition.ask.partition))):
+            data = _failed(partition.ask.partition, ErrorCode(code))
         elif (
             readable is not None
-            and (name := wanted.name or broker.cluster.catalog.image.name_of(wanted.topic_id)) is not None
+            and (name := partition.name or broker.cluster.catalog.image.name_of(partition.topic_id))
+            is not None
             and not readable(name)
         ):
-            data = _failed(wanted.ask.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            data = _failed(partition.ask.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
-            data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
+            data = _data(broker, call, partition, plan.by_id, left, must_progress=total == 0)
         if data.error_code in _UNKNOWN:
-            unknown.append((key, wanted, data))
+            unknown.append((key, partition, data))
             continue
         size = len(data.records or b"")
         total += size
         left -= size
         failed = failed or data.error_code != 0
-        known.append((key, wanted, data))
+        known.append((key, partition, data))
     if plan.unknown is None:
         plan.unknown = {key for key, _, _ in unknown}
     gone = len(unknown) > len(plan.unknown)
@@ -125,36 +126,36 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
 def _data(
     broker: Dispatcher,
     call: Call[FetchRequest],
-    wanted: Wanted,
+    partition: Wanted,
     by_id: bool,
     left: int,
     *,
     must_progress: bool,
 ) -> PartitionData:
-    name = wanted.name
+    name = partition.name
     try:
         if name is None:
-            name = wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
+            name = partition.name = topic_name(broker, partition.topic, partition.topic_id)
         elif by_id:
             # A session keeps the first name found, whatever the id stands for later.
             topic = broker.cluster.catalog.topics.get(name)
-            if topic is not None and topic.topic_id != wanted.topic_id:
+            if topic is not None and topic.topic_id != partition.topic_id:
                 raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
-        return _partition(broker, call, name, wanted.ask, left, must_progress=must_progress)
+        return _partition(broker, call, name, partition.ask, left, must_progress=must_progress)
     except (Refused, StorageError) as error:
         code = code_of(broker, call, error)
         if code is ErrorCode.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
-            return _failed(wanted.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        failed = _failed(wanted.ask.partition, code)
+            return _failed(partition.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        failed = _failed(partition.ask.partition, code)
         if name is not None and code in _MOVED and call.version >= LEADERS_SINCE:
-            failed = replace(failed, current_leader=leader_of(broker, name, wanted.ask.partition))
+            failed = replace(failed, current_leader=leader_of(broker, name, partition.ask.partition))
         return failed
 
 
-def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -> FetchResponse:
+def respond(broker: Dispatcher, call: Call[Message], plan: Plan, result: Found) -> FetchResponse:
     """Return the answer with what was read; in a session, with what is new."""
     try:
-        session_id, answers = broker.sessions(call.node).answered(plan, found.answers, broker.clock.now_ms())
+        session_id, answers = broker.sessions(call.node).answered(plan, result.answers, broker.clock.now_ms())
     except Refused as refused:
         assert plan.session is not None
         return FetchResponse(error_code=refused.code, session_id=plan.session.id)
@@ -162,11 +163,11 @@ def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -
     leaders: set[int] = set()
     of_topic: list[PartitionData] = []
     last: Wanted | None = None
-    for _, wanted, data in answers:
-        if last is not None and (wanted.topic_id != last.topic_id or wanted.topic != last.topic):
+    for _, partition, data in answers:
+        if last is not None and (partition.topic_id != last.topic_id or partition.topic != last.topic):
             responses.append(_topic(last, of_topic))
             of_topic = []
-        last = wanted
+        last = partition
         of_topic.append(data)
         if data.error_code in _MOVED and data.current_leader.leader_id >= 0:
             leaders.add(data.current_leader.leader_id)
@@ -179,8 +180,10 @@ def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -
     )
 
 
-def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicResponse:
-    return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
+def _topic(partition: Wanted, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    return FetchableTopicResponse(
+        topic=partition.topic, topic_id=partition.topic_id, partitions=tuple(partitions)
+    )
 
 
 def leader_of(broker: Dispatcher, topic: str, partition: int) -> LeaderIdAndEpoch:
@@ -215,10 +218,10 @@ class ParkedFetch:
         self._enough = min(request.min_bytes, request.max_bytes, broker.cluster.settings.fetch_max_bytes)
         self._wanted: dict[Key, Wanted] = {}
         self._sizes: dict[Key, int] = {}
-        for _, wanted, data in so_far.answers:
-            if wanted.name is not None:
-                key = wanted.name, wanted.ask.partition
-                self._wanted[key] = wanted
+        for _, partition, data in so_far.answers:
+            if partition.name is not None:
+                key = partition.name, partition.ask.partition
+                self._wanted[key] = partition
                 self._sizes[key] = len(data.records or b"")
         self._size = sum(self._sizes.values())
         broker.watchers.watch(self._wanted, self.grown)
@@ -229,15 +232,15 @@ class ParkedFetch:
         """A partition has changed; if there are others, it is first checked alone."""
         if len(self._plan.partitions) > 1:
             limit = self._broker.cluster.settings.fetch_max_bytes
-            wanted = self._wanted[key]
-            data = _data(self._broker, self._call, wanted, self._plan.by_id, limit, must_progress=True)
+            partition = self._wanted[key]
+            data = _data(self._broker, self._call, partition, self._plan.by_id, limit, must_progress=True)
             self._size += len(data.records or b"") - self._sizes[key]
             self._sizes[key] = len(data.records or b"")
             if data.error_code == 0 and self._size < self._enough:
                 return
-        found = read(self._broker, self._call, self._plan)
-        if found.enough:
-            self._answer(found)
+        result = read(self._broker, self._call, self._plan)
+        if result.enough:
+            self._answer(result)
 
     def expire(self) -> None:
         """Answer with what there is: the time is over."""
@@ -247,9 +250,9 @@ class ParkedFetch:
         self._deadline.cancel()
         self._broker.watchers.unwatch(self._wanted, self.grown)
 
-    def _answer(self, found: Found) -> None:
+    def _answer(self, result: Found) -> None:
         self.forget()
-        self._call.answer(respond(self._broker, self._call, self._plan, found))
+        self._call.answer(respond(self._broker, self._call, self._plan, result))
 
 
 def _partition(

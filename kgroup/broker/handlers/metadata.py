@@ -38,8 +38,8 @@ CREATION_SINCE = 4  # before, a request could not forbid it
 PAGE_MAX = 2000
 NOT_ASKED = -(1 << 31)
 # a bit for each operation the resource knows: all clients may do everything
-TOPIC_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.TOPIC])
-CLUSTER_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.CLUSTER])
+TOPIC_OPERATIONS = sum(1 << operation for operation in OPERATIONS[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = sum(1 << operation for operation in OPERATIONS[ResourceType.CLUSTER])
 
 
 def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataResponse:

@@ -118,8 +118,8 @@ def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, 
         return log.start_offset, -1
     if timestamp == MAX_TIMESTAMP:
         timestamp = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
-    found = log.offset_for_timestamp(timestamp) if timestamp >= 0 else None
-    return found if found and found[0] < end else NOTHING
+    entry = log.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+    return entry if entry and entry[0] < end else NOTHING
 
 
 def _unlisted(requested: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

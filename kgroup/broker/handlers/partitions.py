@@ -15,10 +15,10 @@ def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:
     """Return the name asked for, or the one behind an id; Refused with UNKNOWN_TOPIC_ID."""
     if topic_id == ZERO_UUID:
         return name
-    found = broker.cluster.catalog.image.name_of(topic_id)
-    if found is None:
+    topic = broker.cluster.catalog.image.name_of(topic_id)
+    if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    return found
+    return topic
 
 
 def code_of(broker: Dispatcher, call: Call[Message], error: Refused | StorageError) -> ErrorCode:

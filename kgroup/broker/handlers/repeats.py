@@ -14,6 +14,6 @@ def as_often_as_asked(items: Iterable[T], name: Callable[[T], Hashable]) -> list
 
     A few bytes that ask for a large group ten thousand times would otherwise make an answer of gigabytes.
     """
-    found = list(items)
-    once = {name(item): item for item in found}
-    return found if len(found) - len(once) <= MOST else list(once.values())
+    asked = list(items)
+    once = {name(item): item for item in asked}
+    return asked if len(asked) - len(once) <= MOST else list(once.values())

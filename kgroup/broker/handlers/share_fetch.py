@@ -224,8 +224,8 @@ def _named(group_id: str | None, member: str | None) -> tuple[str, str]:
 def _change(session: ShareSession, group_id: str, request: ShareFetchRequest) -> None:
     """Add partitions to the session and remove some; new ones are to be in the next answer."""
     for topic in request.topics:
-        for each in topic.partitions:
-            session.partitions.setdefault(StateKey(group_id, topic.topic_id, each.partition_index), True)
+        for added in topic.partitions:
+            session.partitions.setdefault(StateKey(group_id, topic.topic_id, added.partition_index), True)
     for forgotten in request.forgotten_topics_data:
         for partition in forgotten.partitions:
             session.partitions.pop(StateKey(group_id, forgotten.topic_id, partition), None)

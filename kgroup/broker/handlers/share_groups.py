@@ -111,10 +111,10 @@ def alter_offsets(broker: Dispatcher, call: Call[AlterShareGroupOffsetsRequest])
     responses = []
     for topic in answer.responses:
         partitions = tuple(
-            each
-            if (why := refused.get((topic.topic_id, each.partition_index))) is None
-            else replace(each, error_code=why.code, error_message=why.message)
-            for each in topic.partitions
+            partition
+            if (why := refused.get((topic.topic_id, partition.partition_index))) is None
+            else replace(partition, error_code=why.code, error_message=why.message)
+            for partition in topic.partitions
         )
         responses.append(replace(topic, partitions=partitions))
     return replace(answer, responses=tuple(responses))

@@ -101,7 +101,7 @@ def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
                 _check_growth(broker, requested)
                 if not request.validate_only:
-                    replicas = [each.broker_ids for each in requested.assignments or ()]
+                    replicas = [assignment.broker_ids for assignment in requested.assignments or ()]
                     broker.cluster.add_partitions(requested.name, requested.count, replicas)
                 results[requested.name] = CreatePartitionsTopicResult(name=requested.name)
             except Refused as refused:

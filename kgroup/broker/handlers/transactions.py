@@ -145,14 +145,14 @@ def describe_transactions(
 ) -> described.DescribeTransactionsResponse:
     """Return each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
     request = call.body
-    found = []
+    states = []
     for name in as_often_as_asked(request.transactional_ids, str):
         try:
             known = broker.transactions.coordinator_of(name, call.node).transactions.get(name)
-            found.append(describe(name, known))
+            states.append(describe(name, known))
         except Refused as refused:
-            found.append(described.TransactionState(error_code=refused.code, transactional_id=name))
-    return described.DescribeTransactionsResponse(transaction_states=tuple(found))
+            states.append(described.TransactionState(error_code=refused.code, transactional_id=name))
+    return described.DescribeTransactionsResponse(transaction_states=tuple(states))
 
 
 def list_all(broker: Dispatcher, call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:

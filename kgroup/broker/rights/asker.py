@@ -100,7 +100,7 @@ class Asker:
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """Return this caller's operations on a resource: a bit for each (KIP-430)."""
-        return sum(1 << each for each in OPERATIONS[kind] if self.may(each, kind, name))
+        return sum(1 << operation for operation in OPERATIONS[kind] if self.may(operation, kind, name))
 
 
 class Askers:
@@ -125,9 +125,9 @@ class Askers:
             self._kept.size, self._kept.full = 0, False
         principal = call.principal
         key = principal.kind, principal.name, call.client_host
-        found = self._known.get(key)
-        if found is None:
-            found = Asker(self._authorizer, principal, call.client_host, self._kept)
+        known = self._known.get(key)
+        if known is None:
+            known = Asker(self._authorizer, principal, call.client_host, self._kept)
             if self._kept.takes(ASKER_BYTES + getsizeof(principal.name)):
-                self._known[key] = found
-        return found
+                self._known[key] = known
+        return known

@@ -90,5 +90,5 @@ def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AnyRes
     if changed.resource_type != BROKER:
         return True
     trial = replace(call.body, resources=(changed,), validate_only=True)
-    found = api.handle(broker, call.part(trial, call.answer))
-    return isinstance(found, AnyResponse) and not found.responses[0].error_code
+    response = api.handle(broker, call.part(trial, call.answer))
+    return isinstance(response, AnyResponse) and not response.responses[0].error_code

@@ -172,7 +172,7 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
         return OffsetFetchResponse(groups=tuple(refused.values()))
 
     def finish(response: OffsetFetchResponse) -> Message:
-        groups = [_shown_group(asker, *each) for each in zip(response.groups, asking, hidden, strict=True)]
+        groups = [_shown_group(asker, *parts) for parts in zip(response.groups, asking, hidden, strict=True)]
         for index, refusal in refused.items():
             groups.insert(index, refusal)
         return replace(response, groups=tuple(groups))

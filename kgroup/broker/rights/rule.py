@@ -108,7 +108,7 @@ def with_refused(
     """Return the handler's answer to `body`, with the answers about refused entries."""
     field = array.answered
     return asked(
-        broker, call, api, body, lambda found: replace(found, **{field: (*getattr(found, field), *more)})
+        broker, call, api, body, lambda reply: replace(reply, **{field: (*getattr(reply, field), *more)})
     )
 
 

@@ -78,7 +78,7 @@ class FaultSet:
     @property
     def left(self) -> int:
         """How many requests the rules may still act on; -1 where one has no limit."""
-        return -1 if any(each.left < 0 for each in self.rules) else sum(each.left for each in self.rules)
+        return -1 if any(rule.left < 0 for rule in self.rules) else sum(rule.left for rule in self.rules)
 
     def shown(self) -> dict[str, object]:
         """Return the set as JSON, by kfake's names; `fired` is what happened, and when."""

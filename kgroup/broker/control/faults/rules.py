@@ -74,7 +74,7 @@ class Rule:
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Rule:
         """Return the rule that a mapping of its fields describes; ConfigError gives the valid values."""
-        known = {each.name: each for each in fields(cls)}
+        known = {f.name: f for f in fields(cls)}
         values: dict[str, Entry] = {}
         for name, value in given.items():
             if name not in known:
@@ -114,8 +114,8 @@ class Rule:
 
     def shown(self) -> dict[str, object]:
         """Return what is set, as JSON has it, with the defaults that act."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        default = {each.name: each.default for each in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        default = {f.name: f.default for f in fields(self)}
         kept = {name: value for name, value in values.items() if value != default[name]}
         return {**kept, "count": self.count}
 
@@ -172,7 +172,7 @@ def key_of(text: str) -> int:
     key = _KEYS.get(text.lower(), _NUMBERED.get(text))
     if key is None:
         near = get_close_matches(text.lower(), _KEYS, 3)
-        names = ", ".join(registry.name_of(_KEYS[each]) for each in near)
+        names = ", ".join(registry.name_of(_KEYS[match]) for match in near)
         raise ConfigError(
             f"{text!r} is not a Kafka request", f"did you mean {names}?" if names else "as 'Produce'"
         )
@@ -254,17 +254,17 @@ def _bytes(name: str, value: object) -> int | None:
 
 
 def _keys(name: str, value: object) -> tuple[str, ...]:
-    keys = tuple(_text(name, each) for each in _list(name, value))
-    for each in keys:
-        key_of(each)
+    keys = tuple(_text(name, item) for item in _list(name, value))
+    for key in keys:
+        key_of(key)
     return keys
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:
-    numbers = tuple(_number(name, each) for each in _list(name, value))
-    for each in numbers:
-        if each < 0:
-            raise ConfigError(f"{name} has {each}", "leave it out for all")
+    numbers = tuple(_number(name, item) for item in _list(name, value))
+    for number in numbers:
+        if number < 0:
+            raise ConfigError(f"{name} has {number}", "leave it out for all")
     return numbers
 
 

@@ -44,7 +44,9 @@ STOP_S = 0.05
 _NUMBER = re.compile(r"[0-9]{1,18}")
 CarryOut: TypeAlias = Callable[[Operation, Fields], Answer]
 Accepted: TypeAlias = socket.socket | tuple[bytes, socket.socket]
-_PATHS = [(each, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", each.path))) for each in OPERATIONS]
+_PATHS = [
+    (operation, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", operation.path))) for operation in OPERATIONS
+]
 
 
 class Stopping(KgroupError):
@@ -78,8 +80,8 @@ class ControlPort:
         await asyncio.to_thread(self._http.shutdown)
         self._thread.join()
         self._http.server_close()
-        for each in tuple(self._under_way):
-            each.cancel()
+        for task in tuple(self._under_way):
+            task.cancel()
 
     def carry_out(self, operation: Operation, given: Fields) -> Answer:
         """Return what an operation returns, for any thread except the loop's own."""
@@ -182,15 +184,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
     """Return the requested operation and its fields; ConfigError gives the valid values."""
-    there = [(each, found) for each, pattern in _PATHS if (found := pattern.fullmatch(path))]
+    there = [(operation, match) for operation, pattern in _PATHS if (match := pattern.fullmatch(path))]
     if not there:
-        paths = ", ".join(dict.fromkeys(each.path for each in OPERATIONS))
+        paths = ", ".join(dict.fromkeys(operation.path for operation in OPERATIONS))
         raise NotThere("path", f"there is nothing at {path}", f"there are {paths}, /openapi.json")
-    for operation, found in there:
+    for operation, match in there:
         if operation.method != method:
             continue
         parts: dict[str, object] = {}
-        for name, text in found.groupdict().items():
+        for name, text in match.groupdict().items():
             if operation.fields[name].kind != NUMBER:
                 parts[name] = unquote(text)
             elif _NUMBER.fullmatch(text):
@@ -198,7 +200,7 @@ def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
             else:
                 raise ConfigError(f"{name} is {text[:20]!r} in the path", "it is a number")
         return operation, {**_read(operation, body, parts), **parts}
-    methods = ", ".join(each.method for each, _ in there)
+    methods = ", ".join(operation.method for operation, _ in there)
     raise NotThere("path", f"{method} of {path} does nothing", f"it has {methods}")
 
 

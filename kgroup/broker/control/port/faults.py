@@ -54,19 +54,19 @@ class FaultVerbs:
     def add(self, rules: Annotated[Rules, "The rules, in the fields of kfake and kgroup's own."]) -> Set:
         """Set rules together."""
         made = []
-        for place, each in enumerate(rules, 1):
-            if not isinstance(each, dict):
-                raise ConfigError(f"rule {place} is {each!r}", "it is an object with the fields of a rule")
+        for number, fields in enumerate(rules, 1):
+            if not isinstance(fields, dict):
+                raise ConfigError(f"rule {number} is {fields!r}", "it is an object with the fields of a rule")
             try:
-                made.append(Rule.of(each))
+                made.append(Rule.of(fields))
             except ConfigError as error:
-                raise ConfigError(f"rule {place}: {error.message}", error.hint) from None
+                raise ConfigError(f"rule {number}: {error.message}", error.hint) from None
         return _shown(self._faults.add(made))
 
     @verb("GET", "/faults")
     def every(self) -> Sets:
         """All faults, and which requests met them."""
-        return {"faults": [each.shown() for each in self._faults.sets.values()]}
+        return {"faults": [fault.shown() for fault in self._faults.sets.values()]}
 
     @verb("DELETE", "/faults")
     def remove_every(self) -> Removed:
@@ -91,18 +91,18 @@ class FaultVerbs:
         timeout: Timeout = "30s",  # noqa: ASYNC109 - the name that kcl has
     ) -> Hits:
         """Wait until so many requests met a fault."""
-        found, limit_s = self._found(id), seconds(timeout)
-        if not await self._control.until_hit(found, hits, limit_s):
-            raise TimedOut(f"fault {found.id} had {len(found.hits)} of {hits} requests in {limit_s:g} s")
-        return {"hits": len(found.hits)}
+        fault, limit_s = self._found(id), seconds(timeout)
+        if not await self._control.until_hit(fault, hits, limit_s):
+            raise TimedOut(f"fault {fault.id} had {len(fault.hits)} of {hits} requests in {limit_s:g} s")
+        return {"hits": len(fault.hits)}
 
     def _found(self, number: int) -> FaultSet:
-        found = self._faults.sets.get(number)
-        if found is None:
+        fault = self._faults.sets.get(number)
+        if fault is None:
             known = ", ".join(map(str, self._faults.sets))
             hint = f"the ids are {known}" if known else "there is none"
             raise NotThere("id", f"there is no fault {number}", hint)
-        return found
+        return fault
 
 
 def _shown(faults: FaultSet) -> Set:

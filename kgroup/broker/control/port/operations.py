@@ -60,9 +60,9 @@ def _operations(of: type, owner: Callable[[Control], object]) -> Iterator[Operat
             hints = get_type_hints(function, include_extras=True)
             returns = {field: _kind(hint) for field, hint in get_type_hints(hints["return"]).items()}
             fields = {
-                each.name: _field(hints[each.name], each.default)
-                for each in inspect.signature(function).parameters.values()
-                if each.name != "self"
+                parameter.name: _field(hints[parameter.name], parameter.default)
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.name != "self"
             }
             says = inspect.cleandoc(function.__doc__ or "").partition("\n")[0]
             run = _run(owner, name, _PART.findall(request.path))
@@ -72,15 +72,15 @@ def _operations(of: type, owner: Callable[[Control], object]) -> Iterator[Operat
 def _run(owner: Callable[[Control], object], name: str, in_path: list[str]) -> Run:
     async def run(control: Control, given: Fields) -> Answer:
         try:
-            found = getattr(owner(control), name)(**given)
-            if inspect.isawaitable(found):
-                found = await found
+            answer = getattr(owner(control), name)(**given)
+            if inspect.isawaitable(answer):
+                answer = await answer
         except NotThere as error:
             if error.field in in_path:
                 raise
             raise ConfigError(error.message, error.hint) from None
         await asyncio.sleep(0)  # connections that were ended are gone
-        return dict(found)
+        return dict(answer)
 
     return run
 
