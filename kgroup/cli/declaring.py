@@ -46,7 +46,7 @@ class Parameter:
         (declared,) = parameter.annotation.__metadata__
         kind, self._default = parameter.annotation.__origin__, parameter.default
         if get_origin(kind) is UnionType:
-            kind = next(each for each in get_args(kind) if each is not type(None))
+            kind = next(arg for arg in get_args(kind) if arg is not type(None))
         self._is_list = get_origin(kind) is list
         self._kind = get_args(kind)[0] if self._is_list else kind
         required = self._default is parameter.empty

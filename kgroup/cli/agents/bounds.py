@@ -71,7 +71,7 @@ class _Part:
     def _of(self, value: object, at: str, above: Mapping[str, int]) -> object:
         """Return the part of a value; `above` has the rows of other lists that it is in."""
         if isinstance(value, Mapping):
-            return {str(name): self._of(each, f"{at}.{name}", above) for name, each in value.items()}
+            return {str(name): self._of(item, f"{at}.{name}", above) for name, item in value.items()}
         if isinstance(value, list):
             return self._some(value, at, above)
         return self._begun(value, at) if isinstance(value, str) else value

@@ -81,7 +81,7 @@ class Agents:
         argv = [*_KGROUP, words[0], f"--timeout={limit_s}s"]
         argv += [f"--{k.replace('_', '-')}={v}" for k, v in env.flags.items() if k != "timeout"]
         argv += [word for k, v in env.properties for word in ("-X", f"{k}={v}")]
-        argv += [*(f"--storage-option={each}" for each in storage), *words[1:]]
+        argv += [*(f"--storage-option={option}" for option in storage), *words[1:]]
         try:
             with anyio.fail_after(limit_s + GRACE_S):
                 code, out, said = await _ran(argv)
@@ -109,9 +109,9 @@ def _worded(document: Document, code: int, said: str) -> Document:
 
 def _failure(command: str, code: int | None, said: str) -> KgroupError:
     """Return the failure of a command that printed no document: wrong usage, or it was killed."""
-    found = dict(line.split(": ", 1) for line in said.splitlines() if line.startswith(("error: ", "hint: ")))
-    message = found.get("error", f"kgroup {command} ended with {code} and no answer")
-    return (ConfigError if code == ExitCode.USAGE else KgroupError)(message, found.get("hint"))
+    texts = dict(line.split(": ", 1) for line in said.splitlines() if line.startswith(("error: ", "hint: ")))
+    message = texts.get("error", f"kgroup {command} ended with {code} and no answer")
+    return (ConfigError if code == ExitCode.USAGE else KgroupError)(message, texts.get("hint"))
 
 
 _KGROUP = (sys.executable, "-P", "-m", "kgroup")

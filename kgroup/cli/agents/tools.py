@@ -97,7 +97,7 @@ class Tool:
             elif isinstance(value, bool):
                 words += (parameter.opts if value else parameter.secondary_opts)[:1]
             else:
-                words += [f"{max(parameter.opts, key=len)}={each}" for each in values]
+                words += [f"{max(parameter.opts, key=len)}={value}" for value in values]
         return [*words, "-o", "json", "--", *last]
 
     def _check(self, arguments: Mapping[str, object]) -> None:

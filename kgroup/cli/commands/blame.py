@@ -110,13 +110,13 @@ def _states(env: Env, admin: "ClusterView | None", names: Iterable[str]) -> dict
     """Return the groups' states now: while a classic group rebalances, no record shows it."""
     from kgroup.admin.read.describe import groups_only
 
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     for name, group in groups_only(admin, names).items() if admin is not None else ():
         if isinstance(group, GroupDescription):
-            found[name] = group.state
+            states[name] = group.state
         elif not is_absent(group):
             env.note(f"{name}: whether it is rebalancing now is not known: {group.message}")
-    return found
+    return states
 
 
 def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
@@ -151,8 +151,8 @@ def _is_of(item: Mapping[str, object], name: str, blamed: "Blame") -> bool:
         return False
     if item.get("topic") is None:
         return item.get("result") == ChangeStatus.DELETED and blamed.event.kind is Kind.GROUP_DELETED
-    place = (item["topic"], item.get("partition"))
-    return item.get("result") == "done" and place in blamed.event.partitions
+    partition = (item["topic"], item.get("partition"))
+    return item.get("result") == "done" and partition in blamed.event.partitions
 
 
 def _entry_json(entry: "Entry") -> Document:

@@ -60,10 +60,10 @@ def add(
     from kgroup.admin.users import Users
 
     password = _password(name, password_file, password_env)
-    mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
+    mechanisms = [spelling.upper() for spelling in mechanism or [DEFAULT]]
     with open_admin(env, makes=True) as admin:
         known, _ = Users(admin).list([name])
-        entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
+        entries = [{"mechanism": mechanism, "iterations": iterations} for mechanism in mechanisms]
         plan = {"user": name, "mechanisms": entries}
         with admin.change("cluster user add", plan, _before(known), entries) as entry:
             # One by one, so that the journal shows which are set where a later one is refused.
@@ -73,7 +73,7 @@ def add(
         where = identity(admin, env)
     data = {**plan, "existed": bool(known), "journal_id": entry.id}
     had = {entry.mechanism for user in known for entry in user.mechanisms}
-    texts = [f"user {name}: {'new password' if each in had else 'added'} for {each}" for each in mechanisms]
+    texts = [f"user {name}: {'new password' if m in had else 'added'} for {m}" for m in mechanisms]
     undo = "undo: none; brokers do not return the password that was there before"
     if not had:
         undo = undo_line(env, "cluster user remove", name, options=[f"--mechanism {m}" for m in mechanisms])
@@ -130,7 +130,7 @@ def remove(
         plan = {"user": name, "mechanisms": mechanism or [e.mechanism for u in known for e in u.mechanisms]}
         with admin.change("cluster user remove", plan, _before(known), [{"user": name}]) as entry:
             gone = Users(admin).remove(name, mechanism or ())
-            entry.results += [{"user": name, "mechanism": each, "result": "removed"} for each in gone]
+            entry.results += [{"user": name, "mechanism": m, "result": "removed"} for m in gone]
         where = identity(admin, env)
     text = f"user {name} removed for {', '.join(gone)}   journal {entry.id}"
     undo = "undo: none; brokers do not return passwords, so the user has to be added again with one"

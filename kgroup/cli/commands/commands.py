@@ -27,12 +27,12 @@ def command(
     ] = None,
 ) -> ExitCode:
     """List the commands; in JSON with their arguments, options, examples and schema."""
-    wanted = " ".join(name or ())
-    found = [each for each in walk() if f"{each.path} ".startswith(f"{wanted} ".lstrip())]
-    if not found:
+    path = " ".join(name or ())
+    matching = [command for command in walk() if f"{command.path} ".startswith(f"{path} ".lstrip())]
+    if not matching:
         raise Failure(
-            ExitCode.NOT_FOUND, "UNKNOWN_COMMAND", f"there is no command {wanted}", "kgroup commands", wanted
+            ExitCode.NOT_FOUND, "UNKNOWN_COMMAND", f"there is no command {path}", "kgroup commands", path
         )
-    rows = [described(each) for each in found]
+    rows = [described(command) for command in matching]
     table = Table((Column("command"), Column("summary")), rows)
-    return show(env, Result({"commands": rows}, (table,), "commands", [each.path for each in found]))
+    return show(env, Result({"commands": rows}, (table,), "commands", [command.path for command in matching]))

@@ -55,7 +55,7 @@ def command(
         offline = [{**g, "broker": None, "address": None} for g in computed]
         return show(env, Result({"groups": computed}, (Table(_COLUMNS[:2], offline),), "groups", group))
     with open_admin(env) as admin:
-        groups = [asdict(found) for found in locate(admin, group)]
+        groups = [asdict(coordinator) for coordinator in locate(admin, group)]
         unseen = may_not_see(admin, OFFSETS_TOPIC)
         where = identity(admin, env)
     rows = [

@@ -148,7 +148,7 @@ def _share_tour(bootstrap: str) -> int:
             "all jobs are done or given up",
             lambda: sum((worker.done for worker in workers), Counter[str]()) == ends,
         )
-        shares = " and ".join(f"{each.name} {each.done['ACCEPT']}" for each in workers)
+        shares = " and ".join(f"{worker.name} {worker.done['ACCEPT']}" for worker in workers)
         _say(f"Accepted: {shares}. Job {BROKEN} was delivered {LIMIT} times, the group's limit.")
         codes += [_run("list", *where), _run("describe", WORKERS, *where), _run("lag", WORKERS, *where)]
         _say("Nothing waits, but not every job was done. No broker reports which; the log has it:")
@@ -165,8 +165,8 @@ def program() -> str:
     typed = sys.argv[0]
     if os.path.basename(typed) != "kgroup":
         return f"{word(sys.executable)} -m kgroup"
-    found = which("kgroup")
-    return "kgroup" if found and os.path.samefile(found, typed) else word(typed)
+    installed = which("kgroup")
+    return "kgroup" if installed and os.path.samefile(installed, typed) else word(typed)
 
 
 class _Consumer:

@@ -27,8 +27,8 @@ def pages() -> dict[str, Path]:
             hint = "install a wheel of kgroup, or read docs/ of its sources"
             raise Failure(ExitCode.NOT_FOUND, "NO_PAGES", "this installation has no documentation", hint)
         folder = Path(str(installed[0].locate())).parent
-    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
-    return found | {f"decisions/{path.stem}": path for path in sorted((folder / "decisions").glob("*.md"))}
+    paths = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    return paths | {f"decisions/{path.stem}": path for path in sorted((folder / "decisions").glob("*.md"))}
 
 
 @make(
@@ -48,10 +48,10 @@ def command(
 ) -> ExitCode:
     """Print a page of the documentation, in Markdown."""
     known = pages()
-    wanted = page.removeprefix("docs/").removesuffix(".md")
-    matches = [name for name in known if name == wanted or name.startswith(f"{wanted}-") and "/" in wanted]
+    stem = page.removeprefix("docs/").removesuffix(".md")
+    matches = [name for name in known if name == stem or name.startswith(f"{stem}-") and "/" in stem]
     if not matches:
-        near = get_close_matches(wanted, known)
+        near = get_close_matches(stem, known)
         hint = f"did you mean {', '.join(near)}?" if near else "the index names the pages: kgroup docs"
         raise Failure(ExitCode.NOT_FOUND, "NO_PAGE", f"there is no page {page!r}", hint)
     print(known[matches[0]].read_text(encoding="utf-8"), end="")

@@ -36,7 +36,7 @@ _LONGEST = 80
 
 
 def _complete() -> list[str]:
-    return sorted(each.name for each in {**entries(), **findings(), **statuses()}.values())
+    return sorted(entry.name for entry in {**entries(), **findings(), **statuses()}.values())
 
 
 @make(
@@ -91,7 +91,7 @@ def command(
         if known is None and not _read(whole):
             _fail(next(word for word in term if lookup(word) is None))
         term = [whole]
-    return _show(env, [found for word in term for found in _explained(word)])
+    return _show(env, [entry for word in term for entry in _explained(word)])
 
 
 def _explained(term: str) -> "Sequence[Entry | Found]":
@@ -198,7 +198,7 @@ def _with_now(env: Env, told: Result, groups: Sequence[str]) -> Result:
         return replace(told, errors=(error_of(error),), exit_code=of_error(error))
     return replace(
         told,
-        data={**told.data, "now": [checkups.document_of(each) for each in examined.checkups]},
+        data={**told.data, "now": [checkups.document_of(checkup) for checkup in examined.checkups]},
         blocks=[*told.blocks, "", f"now, {env.cluster_line()}", *checkups.blocks(examined.checkups)],
         errors=[*examined.errors, *checkups.unseen_of(examined.checkups)],
         exit_code=checkups.code_of(examined),

@@ -79,22 +79,22 @@ def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's 
     """Show one change: its plan, what was there before, and what became of each item."""
 
     journal = Journal.default()
-    found = journal.find(entry)
-    if found is None:
+    recorded = journal.find(entry)
+    if recorded is None:
         hint = "kgroup journal list shows the entries"
         raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {entry!r}", hint)
     row = {
-        **_summary(found, {}),
-        "plan": dict(found.plan),
-        "before": dict(found.before),
-        "results": None if found.results is None else [dict(result) for result in found.results],
+        **_summary(recorded, {}),
+        "plan": dict(recorded.plan),
+        "before": dict(recorded.before),
+        "results": None if recorded.results is None else [dict(result) for result in recorded.results],
     }
     del row["undone_by"]
     names = ("id", "time", "command", "cluster_id", "actor", "reason")
     head = [f"{name}: {row[name]}" for name in names if row[name] is not None]
-    blocks: list[str | Table] = [*head, "", _results_table(found)]
-    blocks += ["", "before:", *json.dumps(found.before, indent=2, ensure_ascii=False).split("\n")]
-    return show(env, Result({"entry": row}, blocks, names=[found.id], main=_results_table(found)))
+    blocks: list[str | Table] = [*head, "", _results_table(recorded)]
+    blocks += ["", "before:", *json.dumps(recorded.before, indent=2, ensure_ascii=False).split("\n")]
+    return show(env, Result({"entry": row}, blocks, names=[recorded.id], main=_results_table(recorded)))
 
 
 def _groups(entry: "Entry") -> list[str]:
@@ -102,7 +102,7 @@ def _groups(entry: "Entry") -> list[str]:
     named = entry.plan.get("groups") or [entry.plan.get("group_id")]
     if not isinstance(named, list):
         return []
-    names = [each.get("group_id") if isinstance(each, dict) else each for each in named]
+    names = [item.get("group_id") if isinstance(item, dict) else item for item in named]
     return [str(name) for name in names if name]
 
 

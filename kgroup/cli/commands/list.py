@@ -150,11 +150,11 @@ def _with_absent(listing: Listing, names: list[str]) -> Listing:
 
 def _refuse_absent(admin: "ClusterView", topic: str) -> None:
     """Raise Failure (not found) for a topic that no group reads because there is none."""
-    found = admin.topics([topic])[topic]
-    if isinstance(found, BrokerRefused) and found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    answer = admin.topics([topic])[topic]
+    if isinstance(answer, BrokerRefused) and answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         hint = "kgroup cluster topics shows them; a topic that may not be described looks the same"
         raise Failure(
-            ExitCode.NOT_FOUND, ErrorCode.name_of(found.code), f"there is no topic {topic}", hint, topic
+            ExitCode.NOT_FOUND, ErrorCode.name_of(answer.code), f"there is no topic {topic}", hint, topic
         )
 
 

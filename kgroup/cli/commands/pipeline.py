@@ -135,7 +135,7 @@ class _Notes:
     def __call__(self, report: "RunReport") -> None:
         if report.run is not None:
             self.env.note(_summary(report))
-        said = [str(each) for each in (*report.waiting, *report.late)]
+        said = [str(item) for item in (*report.waiting, *report.late)]
         for text in said:
             if text not in self.noted:
                 self.env.note(text)
@@ -167,7 +167,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     }
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if hosts]
     lines = [_summary(report), *ran, *(coverage_text(covered) for covered in coverage)]
-    damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
+    damaged = [*(damage for _, damage in bad), *(damage for covered in shared for damage in covered.bad)]
     errors = [ItemError("", b.code, str(b), "what comes before and after it was read") for b in damaged]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [ItemError("", "OFFSET_OUT_OF_RANGE", str(late), _LATE) for late in report.late]

@@ -156,10 +156,10 @@ def _seen_at_the_end(env: Env, state: "State") -> ExitCode:
 
 
 def _bytes(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise ConfigError(f"--max-size {text!r} is not a size", "write 500MB, 50GB or a number of bytes")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def _find(patterns: Sequence[str]) -> "Find":
@@ -172,7 +172,7 @@ def _find(patterns: Sequence[str]) -> "Find":
         listing = list_groups(cluster)
         names = [group.group_id for group in listing.groups]
         if patterns:
-            names = [name for name in names if any(matches(each, name) for each in patterns)]
+            names = [name for name in names if any(matches(pattern, name) for pattern in patterns)]
             names += absent(patterns, names)
         return names, listing.errors
 
@@ -216,8 +216,8 @@ def _posting(
         name: Document = {"group_id": incident.title, "event": incident.event, "time": iso(incident.at_ms)}
         hook.put(name, id_=f"inc_{incident.id}-{incident.number}", content=FORMATS[form](incident))
 
-    for each in changes_after(folder, number):
-        post(each)
+    for change in changes_after(folder, number):
+        post(change)
     try:
         yield post
     finally:

@@ -132,12 +132,12 @@ def command(
 
 
 def _show_timeline(
-    env: Env, source: "Source", selection: Selection, html: Path | None, wanted: WantedScenario | None
+    env: Env, source: "Source", selection: Selection, html: Path | None, scenario: WantedScenario | None
 ) -> ExitCode:
     """Show events in order, with what is complete; and, if requested, as a page and as a scenario."""
     from kgroup.cli.views.history import show_story
 
-    story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
-    if wanted is not None:
-        wanted.write(env, story, selection)
+    story = source.replay(selection, keep_owners=html is not None, keep_notes=scenario is not None)
+    if scenario is not None:
+        scenario.write(env, story, selection)
     return show_story(env, story, selection, html, source.cluster)

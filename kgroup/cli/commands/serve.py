@@ -215,18 +215,18 @@ def _of_file(env: Env, path: Path) -> dict[str, str]:
     from kgroup.runtime.settings_in_force import is_setting
 
     try:
-        found = parse_properties(path.read_text(encoding="utf-8-sig"))
+        properties = parse_properties(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError(f"cannot read {path}: {reason}") from None
-    idle = sorted(name for name in found if not (is_setting(name) or is_of_listeners(name)))
+    idle = sorted(name for name in properties if not (is_setting(name) or is_of_listeners(name)))
     if idle:
         env.note(f"{path}: {', '.join(idle)} {'mean' if len(idle) > 1 else 'means'} nothing here")
-    if any("password" in name or "jaas" in name or name.endswith(".key") for name in found):
+    if any("password" in name or "jaas" in name or name.endswith(".key") for name in properties):
         others = stat.S_IMODE(path.stat().st_mode) & 0o077
         if os.name == "posix" and others:
             env.note(f"{path} holds secrets and others may read it: chmod 600 {path}")
-    return {name: text for name, text in found.items() if name not in idle}
+    return {name: text for name, text in properties.items() if name not in idle}
 
 
 def _legacy(

@@ -157,8 +157,8 @@ class _View:
                 text = "  ".join(f"{k} {_value(v)}" for k, v in change.detail.items() if v not in ([], None))
                 if "before" in change.detail:
                     text = f"{_value(change.detail['before'])} → {_value(change.detail['after'])}"
-                place = f"{(iso(now_ms) or '')[11:]}  {change.group_id}  {change.event}"
-                print(clean(f"{place}  {who + '  ' if who else ''}{text}"), flush=True)
+                head = f"{(iso(now_ms) or '')[11:]}  {change.group_id}  {change.event}"
+                print(clean(f"{head}  {who + '  ' if who else ''}{text}"), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
         """Draw the current groups: on a screen always, in lines of text at first only."""
@@ -182,7 +182,7 @@ class _View:
         """Return the document, where requested, and what went wrong."""
         errors = [error_of(failure)] if failure else []
         lost = () if self._hook is None else self._hook.lost
-        errors += [ItemError("", NOT_DELIVERED, each.sentence) for each in lost]
+        errors += [ItemError("", NOT_DELIVERED, loss.sentence) for loss in lost]
         code = failure.exit_code if failure else ExitCode.PARTIAL if lost else ExitCode.OK
         if not self._document:
             return show(self._env, Result({}, errors=errors, exit_code=code))
@@ -217,7 +217,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         lost = hook.close(CLOSING_S)
         if not lost:
             raise
-        message = "; ".join(each.sentence for each in lost)
+        message = "; ".join(loss.sentence for loss in lost)
         raise Failure(ExitCode.PARTIAL, NOT_DELIVERED, message) from None
     finally:
         hook.close(CLOSING_S)

@@ -165,19 +165,19 @@ def _context(name: str, value: object, path: Path) -> Context:
 
 def _property(given: Document, key: str, where: str) -> str:
     """Return a setting's value; a command may be a list of its words."""
-    found = given.get(key)
-    if key.endswith("-command") and isinstance(found, list):
-        return shlex.join(str(word) for word in found)
+    raw = given.get(key)
+    if key.endswith("-command") and isinstance(raw, list):
+        return shlex.join(str(word) for word in raw)
     return _text(given, key, where) or ""
 
 
 def _text(value: Document, key: str, where: str) -> str | None:
     """Return a single value as text; YAML turns some text into booleans."""
-    found = value.get(key)
-    if found is None or isinstance(found, str):
-        return found
-    if isinstance(found, bool):
-        return str(found).lower()
+    raw = value.get(key)
+    if raw is None or isinstance(raw, str):
+        return raw
+    if isinstance(raw, bool):
+        return str(raw).lower()
     raise ConfigError(f"{key} of {where} is not a single value", f"write {key}: VALUE; quotes keep it a text")
 
 

@@ -25,11 +25,11 @@ _KEPT_IN_FILES = ("sasl.kerberos.keytab", "sasl.oauthbearer.assertion.file")
 def others_may_read(path: Path) -> int | None:
     """Return the mode of a file that group or others may read; None for any other, or no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    mode = stat.S_IMODE(found.st_mode)
-    return mode if os.name == "posix" and stat.S_ISREG(found.st_mode) and mode & 0o077 else None
+    mode = stat.S_IMODE(status.st_mode)
+    return mode if os.name == "posix" and stat.S_ISREG(status.st_mode) and mode & 0o077 else None
 
 
 def refuse_if_exposed(path: Path) -> None:

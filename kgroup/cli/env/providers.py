@@ -72,7 +72,7 @@ def _provider(values: Mapping[str, str], name: str, parse: Callable[[bytes], Map
 
 def _allowed(path: Path, allowed: str) -> Path:
     """Return a file that lies below an allowed path, of which none allows all; raise OSError otherwise."""
-    below = [Path(each.strip()).resolve() for each in allowed.split(",") if each.strip()]
-    if below and not any(path.resolve().is_relative_to(each) for each in below):
+    below = [Path(folder.strip()).resolve() for folder in allowed.split(",") if folder.strip()]
+    if below and not any(path.resolve().is_relative_to(folder) for folder in below):
         raise PermissionError(None, "not below allowed.paths")
     return path

@@ -33,8 +33,8 @@ def given(resolved: Resolved, *, fetch: bool = True) -> Given:
     for name in (SECRETS - NEVER_IN_ARGV) & {
         name.removesuffix(FROM_COMMAND).removesuffix(FROM_ENVIRONMENT) for name in settings
     }:
-        if name not in values and (found := secret(resolved, name) if fetch else _LEFT) is not None:
-            values[name] = found
+        if name not in values and (text := secret(resolved, name) if fetch else _LEFT) is not None:
+            values[name] = text
             source = settings.get(name + FROM_COMMAND) or settings[name + FROM_ENVIRONMENT]
             origins[name] = source.origin
     return Given(values, origins)

@@ -178,10 +178,10 @@ def _meant(directory: Path) -> str | None:
             if typed and parameter.param_type_name == "argument":
                 return word(f"./{typed[0] if isinstance(typed, list | tuple) else typed}")
         return None
-    found = []
+    names = []
     with suppress(OSError):
-        found = [each.name for each in directory.parent.iterdir() if each.is_dir() and holds_cluster(each)]
-    near = get_close_matches(directory.name, found, n=1)
+        names = [path.name for path in directory.parent.iterdir() if path.is_dir() and holds_cluster(path)]
+    near = get_close_matches(directory.name, names, n=1)
     return word(f"{directory.parent}/{near[0]}") if near else None
 
 

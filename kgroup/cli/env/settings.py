@@ -77,9 +77,9 @@ def resolve(
     named = False
     for rank, layer in enumerate(_layers(options, dict(properties), environ)):
         named = named or layer.origin.startswith("context ") or bool(_names_of_clusters([layer]))
-        for name, found in layer.values.items():
+        for name, text in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
-            settings.setdefault(name, Setting(name, found, origin, rank))
+            settings.setdefault(name, Setting(name, text, origin, rank))
     if any(setting.rank and name.startswith(_SECURED) for name, setting in settings.items()):
         settings = without_overruled(settings)
     return Resolved(settings, named)
@@ -116,9 +116,9 @@ def _layers(
 def _of_context(name: str | None, with_file: bool, brokers: str | None) -> Iterator[_Layer]:
     """Yield the layers of a context, by default the current one; without any, the brokers of other tools."""
     config = load_config()
-    wanted = name or config.current
-    if wanted:
-        context = config.context(wanted)
+    context_name = name or config.current
+    if context_name:
+        context = config.context(context_name)
         yield _Layer(context.values(), f"context {context.name}", {})
         if context.command_config and with_file:
             yield _file_layer(context.command_config)

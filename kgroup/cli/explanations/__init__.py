@@ -108,15 +108,15 @@ def statuses() -> Mapping[str, Entry]:
     from kgroup.admin.codes import CODES, STATUSES
 
     # Of two findings with one status the first counts.
-    found = {code.status: code for code in reversed(CODES.values())}
+    by_status = {code.status: code for code in reversed(CODES.values())}
     return {
         _bare(status): Entry(
             status,
             EntryKind.PARTITION_STATUS,
             means.means,
             cause=f"Shown by {means.shown_by}.",
-            next=found[status].next if status in found else ("kgroup doctor GROUP",),
-            severity=found[status].severity if status in found else None,
+            next=by_status[status].next if status in by_status else ("kgroup doctor GROUP",),
+            severity=by_status[status].severity if status in by_status else None,
         )
         for status, means in STATUSES.items()
     }

@@ -111,15 +111,15 @@ def _ids(ctx: "Context", what: str, id_of: Callable[["Member"], str | None]) -> 
     from kgroup.admin.read.describe import describe
 
     named = ctx.params.get("group") or ()
-    wanted = [named] if isinstance(named, str) else list(named)
+    names = [named] if isinstance(named, str) else list(named)
     return _of_cluster(
         ctx,
-        f"{what} of {wanted}",
+        f"{what} of {names}",
         lambda admin: [
-            found
-            for group in (describe(admin, wanted, offsets=False).groups if wanted else ())
+            id_
+            for group in (describe(admin, names, offsets=False).groups if names else ())
             for member in group.known_members
-            if (found := id_of(member))
+            if (id_ := id_of(member))
         ],
     )
 

@@ -33,9 +33,9 @@ def shared_options() -> list[Document]:
 
 def own_options(command: KgroupCommand) -> Iterator[Document]:
     """Yield the options of a command that not all have, with the name of each `parameter`."""
-    names = {max(each.opts, key=len): each.name for each in command.params}
-    for each in _parameters(command, "option"):
-        yield each | {"parameter": names[str(each["name"])]}
+    names = {max(parameter.opts, key=len): parameter.name for parameter in command.params}
+    for option in _parameters(command, "option"):
+        yield option | {"parameter": names[str(option["name"])]}
 
 
 def _parameters(command: KgroupCommand, kind: str, *, shared: bool = False) -> Iterator[Document]:
@@ -47,7 +47,7 @@ def _parameters(command: KgroupCommand, kind: str, *, shared: bool = False) -> I
         if parameter.param_type_name != kind or record is None or own is shared or parameter.name == "help":
             continue
         usage, text = record
-        found: Document = {
+        document: Document = {
             "name": usage if kind == "argument" else max(parameter.opts, key=len),
             "usage": usage,
             "help": text,
@@ -56,5 +56,5 @@ def _parameters(command: KgroupCommand, kind: str, *, shared: bool = False) -> I
         }
         if kind == "option":
             flag = bool(getattr(parameter, "is_flag", False))
-            found |= {"spellings": [*parameter.opts, *parameter.secondary_opts], "takes_value": not flag}
-        yield found | ({"panel": getattr(parameter, "rich_help_panel", None)} if shared else {})
+            document |= {"spellings": [*parameter.opts, *parameter.secondary_opts], "takes_value": not flag}
+        yield document | ({"panel": getattr(parameter, "rich_help_panel", None)} if shared else {})

@@ -71,9 +71,9 @@ def _planned(admin: "ClusterView", question: Question, context: str | None) -> P
         listing = list_groups(admin)
         absent: set[str] = set()
         if question.groups:
-            wanted = set(expand(admin, question.groups).groups)
-            listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
-            absent = wanted - {group.group_id for group in listing.groups}
+            names = set(expand(admin, question.groups).groups)
+            listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in names))
+            absent = names - {group.group_id for group in listing.groups}
         listing, _ = reading(admin, listing, question.topic, False)
         named = Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
     fleet = plan_fleet(admin, named.groups, patterns=question.patterns, read_log=question.read_log)

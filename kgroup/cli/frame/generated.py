@@ -158,15 +158,15 @@ def _join(lines: list[str]) -> str:
 
 def write(root: Path) -> list[Path]:
     """Write every generated file below `root`, remove obsolete pages; return the paths written."""
-    wanted = files()
+    texts = files()
     for folder in ("man", "completions"):
         (root / folder).mkdir(parents=True, exist_ok=True)
         for old in (root / folder).iterdir():
-            if f"{folder}/{old.name}" not in wanted:
+            if f"{folder}/{old.name}" not in texts:
                 old.unlink()
-    for name, text in wanted.items():
+    for name, text in texts.items():
         (root / name).write_text(text, encoding="utf-8")
-    return [root / name for name in wanted]
+    return [root / name for name in texts]
 
 
 if __name__ == "__main__":

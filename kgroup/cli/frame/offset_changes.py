@@ -88,7 +88,7 @@ def unseen_of(admin: "ClusterView", groups: Iterable[str]) -> Sequence[ItemError
     """Return why groups may have more offsets than visible: rights, or unreadable start offsets."""
     from kgroup.admin.change.offset_plans import look
 
-    return [found.unseen for found in look(admin, groups).values() if found.unseen]
+    return [sight.unseen for sight in look(admin, groups).values() if sight.unseen]
 
 
 def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:

@@ -20,9 +20,9 @@ def schema(command: KgroupCommand) -> Document:
     """Return the JSON Schema of such a file for a command."""
     text: Document = {"type": ["string", "number"]}
     properties = {
-        name: ({"type": "array", "items": text} if each["repeatable"] else text)
-        | {"description": each["help"]}
-        for name, each in _options(command).items()
+        name: ({"type": "array", "items": text} if option["repeatable"] else text)
+        | {"description": option["help"]}
+        for name, option in _options(command).items()
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -60,7 +60,7 @@ def _values(command: KgroupCommand, path: Path) -> dict[str, object]:
     known = _options(command)
     if not isinstance(given, dict):
         raise ConfigError(f"{path} is not a mapping of options")
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, value in given.items():
         if name not in known:
             raise ConfigError(f"{path} has {name!r}, which is none of {', '.join(known)}")
@@ -70,10 +70,10 @@ def _values(command: KgroupCommand, path: Path) -> dict[str, object]:
             raise ConfigError(
                 f"{name} in {path} is not {'a list of texts' if many else 'one text or number'}"
             )
-        found[str(known[name]["parameter"])] = value
-    return found
+        values[str(known[name]["parameter"])] = value
+    return values
 
 
 def _options(command: KgroupCommand) -> dict[str, Document]:
-    named = {str(each["name"]): each for each in own_options(command)}
-    return {name.removeprefix("--"): each for name, each in named.items() if name != NAME}
+    named = {str(option["name"]): option for option in own_options(command)}
+    return {name.removeprefix("--"): option for name, option in named.items() if name != NAME}

@@ -50,7 +50,7 @@ def make(
         result = KgroupCommand(
             path.split()[-1],
             callback=run,
-            params=[each.parsed for each in parameters.values()],
+            params=[parameter.parsed for parameter in parameters.values()],
             help=inspect.getdoc(fn),
             context_settings=CONTEXT_SETTINGS,
             rich_markup_mode=None,

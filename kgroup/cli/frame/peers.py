@@ -408,9 +408,9 @@ def hear(argv: Sequence[str]) -> Heard | None:
             continue
         of_form = {name for name, (value_,) in form.options.items() if value_ is not None}
         line = _parsed(words, _WITH_VALUE | of_form | _values_of(tuple(ours.split())))
-        found = _matched(form, _with_groups_as_words(line) if tool == ANY else line)
-        if found is not None:
-            captured, left = found
+        match = _matched(form, _with_groups_as_words(line) if tool == ANY else line)
+        if match is not None:
+            captured, left = match
             mine = list(_filled(ours.split(), captured))
             kept, dropped = _passed(mine, left)
             return Heard(_completed([*mine, *kept]), tool, theirs, reads, dropped)
@@ -486,19 +486,19 @@ def _matched(form: Line, line: Line) -> tuple[_Captured, dict[str, list[str | No
     """Return what the places of a form hold, and the options beyond it; None where the line is not of it."""
     captured: _Captured = {}
     words = list(line.words)
-    for place in form.words:
-        if place.endswith("…") and words:
-            if place != "COMMAND…" and (words[0] in _VERBS or (words[0] in KINDS and len(words) > 1)):
+    for slot in form.words:
+        if slot.endswith("…") and words:
+            if slot != "COMMAND…" and (words[0] in _VERBS or (words[0] in KINDS and len(words) > 1)):
                 return None
-            captured[place.removesuffix("…")], words = words, []
-        elif not words or not _fits(place, words.pop(0), captured):
+            captured[slot.removesuffix("…")], words = words, []
+        elif not words or not _fits(slot, words.pop(0), captured):
             return None
     if words:
         return None
     left = dict(line.options)
-    for name, (wanted,) in form.options.items():
-        spelled = next((each for each in (name, *_SHORT.get(name, ())) if each in left), None)
-        if spelled is None or not _value_fits(wanted, left.pop(spelled), captured):
+    for name, (metavar,) in form.options.items():
+        spelled = next((spelling for spelling in (name, *_SHORT.get(name, ())) if spelling in left), None)
+        if spelled is None or not _value_fits(metavar, left.pop(spelled), captured):
             return None
     return captured, left
 
@@ -516,25 +516,25 @@ _SHORT = {
 }
 
 
-def _value_fits(wanted: str | None, given: list[str | None], captured: _Captured) -> bool:
-    values = [each for each in given if each is not None]
-    if wanted is None:
+def _value_fits(metavar: str | None, given: list[str | None], captured: _Captured) -> bool:
+    values = [text for text in given if text is not None]
+    if metavar is None:
         return not values
-    if wanted.endswith("…"):
-        captured[wanted.removesuffix("…")] = values
+    if metavar.endswith("…"):
+        captured[metavar.removesuffix("…")] = values
         return bool(values)
-    return len(values) == len(given) == 1 and _fits(wanted, values[0], captured)
+    return len(values) == len(given) == 1 and _fits(metavar, values[0], captured)
 
 
-def _fits(place: str, word: str, captured: _Captured) -> bool:
-    if place in ("KIND", "OFFSETS"):
-        return word in (KINDS if place == "KIND" else OFFSETS)
-    if place == "PAIR" and "," in word:
+def _fits(slot: str, word: str, captured: _Captured) -> bool:
+    if slot in ("KIND", "OFFSETS"):
+        return word in (KINDS if slot == "KIND" else OFFSETS)
+    if slot == "PAIR" and "," in word:
         return False
-    if _PLACE.fullmatch(place):
-        captured[place] = [word]
+    if _PLACE.fullmatch(slot):
+        captured[slot] = [word]
         return True
-    return place == word
+    return slot == word
 
 
 def _filled(ours: list[str], captured: _Captured) -> Iterator[str]:

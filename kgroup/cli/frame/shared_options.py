@@ -96,11 +96,11 @@ def shared_names() -> tuple[str, ...]:
 @functools.cache
 def _takes_value() -> dict[str, bool]:
     """Return every shared option by its spellings, and whether a value follows it."""
-    found = {}
+    by_name = {}
     for parameter in SHARED.parameters.values():
         (declared,) = parameter.annotation.__metadata__
-        found.update(dict.fromkeys(declared.names, parameter.annotation.__origin__ is not bool))
-    return found
+        by_name.update(dict.fromkeys(declared.names, parameter.annotation.__origin__ is not bool))
+    return by_name
 
 
 def shared_spellings() -> Collection[str]:

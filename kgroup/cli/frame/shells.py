@@ -83,12 +83,12 @@ def answer(root: "TyperGroup", shell: str, asked: Sequence[str], expand: Expand)
     while len(typed) > 1 and re.match(r"\w+=", typed[0].raw):
         # fish passes what is put into the environment, too.
         del typed[0]
-    found = [item for item in _offered(root, typed, expand) if _can_be_passed(item.value)]
+    offered = [item for item in _offered(root, typed, expand) if _can_be_passed(item.value)]
     if shell == "bash":
-        lines = _for_bash(typed[-1], more[0] if more else typed[-1].raw, [item.value for item in found])
+        lines = _for_bash(typed[-1], more[0] if more else typed[-1].raw, [item.value for item in offered])
         text = "".join(f"{word}\n" for word in lines)
     else:
-        text = "".join(f"{record}\0" for record in (_for_zsh if shell == "zsh" else _for_fish)(found))
+        text = "".join(f"{record}\0" for record in (_for_zsh if shell == "zsh" else _for_fish)(offered))
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 
 
@@ -111,7 +111,7 @@ def _can_be_passed(word: str) -> bool:
         return False
 
 
-def _for_bash(last: Word, replaced: str, found: Iterable[str]) -> Iterator[str]:
+def _for_bash(last: Word, replaced: str, offered: Iterable[str]) -> Iterator[str]:
     """Yield the words quoted, without what bash keeps of the last one: it replaces `replaced` only.
 
     Readline takes away the quote before `replaced` where the replacement begins with the same one.
@@ -122,7 +122,7 @@ def _for_bash(last: Word, replaced: str, found: Iterable[str]) -> Iterator[str]:
     if len(kept) + len(replaced) != len(last.raw) or lead != (state.quote[-1:] if lead else ""):
         # Readline and bash differ about the quotes of this word.
         return
-    for word in found:
+    for word in offered:
         if word.startswith(state.text):
             yield lead + inserted(word[len(state.text) :], state.quote)
 

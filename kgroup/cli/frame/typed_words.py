@@ -40,14 +40,14 @@ class Word:
 
 def words(line: str, grammar: Grammar) -> list[Word]:
     """Return the words of a line; the last is the one being typed, empty after a blank."""
-    found: list[Word] = []
+    typed: list[Word] = []
     raw, text, quote, at = "", b"", "", 0
     while at < len(line):
         part = grammar[quote].match(line, at)
         assert part is not None and part.lastgroup is not None
         kind, got, at = part.lastgroup, part[part.lastgroup], part.end()
         if kind == "blank":
-            found += [Word(raw, text.decode("utf-8", "surrogateescape"))] if raw else []
+            typed += [Word(raw, text.decode("utf-8", "surrogateescape"))] if raw else []
             raw, text = "", b""
             continue
         raw += part[0]
@@ -57,7 +57,7 @@ def words(line: str, grammar: Grammar) -> list[Word]:
             quote = ""
         else:
             text += _unescaped(got) if kind == "escape" else got.encode("utf-8", "surrogateescape")
-    return [*found, Word(raw, text.decode("utf-8", "surrogateescape"), quote)]
+    return [*typed, Word(raw, text.decode("utf-8", "surrogateescape"), quote)]
 
 
 def _unescaped(escape: str) -> bytes:

@@ -200,9 +200,9 @@ def untimed(count: int, what: str) -> list[ItemError]:
 
 def before_the_log(part: int, first_offset: int, first_ms: int) -> ItemError:
     """Return the error for a moment before the first record that is left of a partition."""
-    place = f"{OFFSETS_TOPIC}-{part}"
-    text = f"{place} begins at offset {first_offset} ({iso(first_ms)}): what there was before is unknown"
-    return ItemError(place, "NOT_SEEN", text, "an older backup, or a capture, may have it")
+    partition = f"{OFFSETS_TOPIC}-{part}"
+    text = f"{partition} begins at offset {first_offset} ({iso(first_ms)}): what there was before is unknown"
+    return ItemError(partition, "NOT_SEEN", text, "an older backup, or a capture, may have it")
 
 
 def unknown_then(story: "Story", names: Iterable[str] | None) -> list[ItemError]:

@@ -117,8 +117,8 @@ def opened_input(
     begin = Since(*offset_or_time(since)) if since else None
     if sources:
         return segments_at(env, sources, options, begin)
-    found = connection_of(env)
-    return Segments.of([found], begin) if isinstance(found, Path) else LiveCluster(found, begin)
+    source = connection_of(env)
+    return Segments.of([source], begin) if isinstance(source, Path) else LiveCluster(source, begin)
 
 
 def opened_store(env: Env, tables: str, options: Sequence[str] | None, *needs: str) -> "Store":

@@ -22,5 +22,5 @@ def recorded_at(
     """Return what the one recording that --files names had at --at; ConfigError for none or several."""
     if files is None or len(files) != 1:
         raise ConfigError("--at reads one recording", "add --files DIR or URL, that of kgroup record")
-    place = folder_at(Location.parse(files[0]), storage_options(env, options))
-    return at(place, parse_time(moment), with_lag=with_lag)
+    folder = folder_at(Location.parse(files[0]), storage_options(env, options))
+    return at(folder, parse_time(moment), with_lag=with_lag)

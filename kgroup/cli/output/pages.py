@@ -21,8 +21,8 @@ def _cleaned(data: object) -> object:
     if isinstance(data, str):
         return clean(data)
     if isinstance(data, dict):
-        return {_cleaned(key): _cleaned(found) for key, found in data.items()}
-    return [_cleaned(found) for found in data] if isinstance(data, list | tuple) else data
+        return {_cleaned(key): _cleaned(value) for key, value in data.items()}
+    return [_cleaned(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def write_page(path: Path, page: str) -> None:

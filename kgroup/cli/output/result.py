@@ -265,8 +265,8 @@ def _rows(result: Result) -> Iterable[Document]:
     rows: Any = result.data if result.items else [result.data] if result.data else []
     for name in result.items.split(".") if result.items else ():
         rows = rows[name]
-    found: Iterable[Document] = rows
-    return found
+    documents: Iterable[Document] = rows
+    return documents
 
 
 def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
@@ -321,9 +321,9 @@ def print_blocks(env: Env, blocks: Sequence[Block], main: tuple[Column, ...] | N
                 print(painted(piece, style) if out.color and style else piece)
 
 
-def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
+def _print_table(env: Env, table: Table, names: tuple[str, ...] | None) -> None:
     out = env.output
-    columns = table.chosen(wanted, wide=out.format == "wide")
+    columns = table.chosen(names, wide=out.format == "wide")
     lines = list(plain_lines(table, columns, out.headers))
     longest = max(map(len, lines), default=0)
     width = _terminal_width() if out.terminal else longest

@@ -64,18 +64,18 @@ class Table:
     varied: bool = False
     cut: frozenset[str] = frozenset()
 
-    def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
+    def chosen(self, names: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
         """Return the columns to show; raise ConfigError with the existing ones when one is missing."""
-        if wanted is None:
+        if names is None:
             return tuple(c for c in self.columns if wide or not c.wide)
         by_name = {c.key: c for c in self.columns} | {_normal(c.heading): c for c in self.columns}
-        missing = [name for name in wanted if _normal(name) not in by_name]
+        missing = [name for name in names if _normal(name) not in by_name]
         if missing:
             raise ConfigError(
                 f"--columns: there is no column {missing[0]!r}",
                 "one of " + ", ".join(c.key for c in self.columns),
             )
-        return tuple(by_name[_normal(name)] for name in wanted)
+        return tuple(by_name[_normal(name)] for name in names)
 
 
 @value

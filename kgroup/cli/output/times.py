@@ -86,16 +86,16 @@ def parse_span(since: str | None, until: str | None, now_ms: int | None = None) 
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     asked = {"--since": since, "--until": until}
-    found = {option: parse_time(text, now) for option, text in asked.items() if text}
+    times = {option: parse_time(text, now) for option, text in asked.items() if text}
     read = [
         f"{option} {asked[option]} is {iso(moment)}"
-        for option, moment in found.items()
+        for option, moment in times.items()
         if _CLOCK.fullmatch((asked[option] or "").strip())
     ]
     note = ", ".join(read) + " (the last time it was that late, UTC)" if read else None
-    first, last = found.get("--since"), found.get("--until")
+    first, last = times.get("--since"), times.get("--until")
     if first is not None and last is not None and first > last:
-        moments = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in found.items())
+        moments = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in times.items())
         hint = f"{moments}; write the day, as in 2026-03-01T03:00"
         raise ConfigError("nothing lies between --since and --until: --since is the later one", hint)
     return Span(first, last, note)

@@ -18,7 +18,7 @@ from kgroup.protocol.embedded.streams import StreamsThread
 from kgroup.protocol.embedded.undecoded import Undecoded
 
 _IMPORTED_FOR_TYPES: Mapping[str, type] = {
-    each.__name__: each for each in (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
+    kind.__name__: kind for kind in (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
 }
 """The names that modules of models import for the type checker alone."""
 _PLAIN: Mapping[object, Schema] = {str: STRING, int: INTEGER, float: NUMBER, bool: BOOLEAN, object: {}}
@@ -52,7 +52,7 @@ def schema_of(kind: object) -> Schema:
     if origin is Annotated:
         return _worded(schema_of(of[0]), of[1:])
     if origin in (Union, UnionType):
-        (some,) = (each for each in of if each is not NoneType)
+        (some,) = (kind for kind in of if kind is not NoneType)
         return nullable(schema_of(some))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         values = schema_of(of[1])
@@ -60,7 +60,7 @@ def schema_of(kind: object) -> Schema:
     if isinstance(origin, type) and issubclass(origin, Collection):
         return array(schema_of(of[0]))
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return {"enum": [each.value for each in kind]}
+        return {"enum": [member.value for member in kind]}
     if kind in _PLAIN:
         return _PLAIN[kind]
     assert isinstance(kind, type), kind
@@ -68,13 +68,13 @@ def schema_of(kind: object) -> Schema:
 
 
 def _worded(schema: Schema, words: tuple[object, ...]) -> Schema:
-    for each in words:
-        if isinstance(each, str):
-            schema = {**schema, "description": each}
-        elif isinstance(each, tuple):
-            schema = {"enum": list(each)}
-        elif isinstance(each, Mapping):
-            schema = {**schema, **each}
-        elif get_origin(each) is list:
-            schema = schema_of(each)
+    for word in words:
+        if isinstance(word, str):
+            schema = {**schema, "description": word}
+        elif isinstance(word, tuple):
+            schema = {"enum": list(word)}
+        elif isinstance(word, Mapping):
+            schema = {**schema, **word}
+        elif get_origin(word) is list:
+            schema = schema_of(word)
     return schema

@@ -88,7 +88,7 @@ def _connect_summary(members: Iterable[Member]) -> list[str]:
     assignments = [worker.assignment for worker in workers if worker.assignment is not None]
     if not assignments:
         return ["leader unknown"] if workers else []
-    last = max(assignments, key=lambda each: each.config_offset)
+    last = max(assignments, key=lambda assignment: assignment.config_offset)
     named = (worker.worker_id for worker in workers if worker.url == last.leader_url)
     leader = next(named, last.leader_url or last.leader)
     return [
@@ -96,15 +96,15 @@ def _connect_summary(members: Iterable[Member]) -> list[str]:
         f"leader {leader}",
         f"config offset {last.config_offset}",
         *([f"the leader waits {duration_text(last.delay_ms)} for lost workers"] if last.delay_ms > 0 else []),
-        *sorted({f"assignment error {each.error}" for each in assignments if each.error}),
+        *sorted({f"assignment error {assignment.error}" for assignment in assignments if assignment.error}),
     ]
 
 
 def _registry_summary(members: Iterable[Member]) -> list[str]:
-    found = [member.schema_registry.election for member in members if member.schema_registry is not None]
-    elections = [election for election in found if election is not None]
+    reported = [member.schema_registry.election for member in members if member.schema_registry is not None]
+    elections = [election for election in reported if election is not None]
     if not elections:
-        return ["leader unknown"] if found else []
+        return ["leader unknown"] if reported else []
     election = elections[0]
     leader = election.leader_identity
     name = (leader.url if leader else None) or election.leader
@@ -159,11 +159,11 @@ def row_of(member: Member, application: Application, short: bool) -> Document:
         "standby_tasks": UNKNOWN if given is None else given.standby,
         "previous_tasks": UNKNOWN
         if joined is None
-        else tuple(each.task if each.role == "active" else f"({each.task})" for each in joined.previous),
+        else tuple(task.task if task.role == "active" else f"({task.task})" for task in joined.previous),
         "endpoint": UNKNOWN if joined is None else joined.user_endpoint,
     }
 
 
 def tasks_of(work: Work) -> tuple[str, ...]:
     """Return tasks as `orders-sink:0-2`, one per connector."""
-    return tuple(f"{each.connector}:{ranges(each.tasks)}" for each in work.tasks)
+    return tuple(f"{entry.connector}:{ranges(entry.tasks)}" for entry in work.tasks)

@@ -23,9 +23,9 @@ RESULT = Column(
 
 def counts(items: Iterable[PlannedItem]) -> str:
     """Return the number of items per result: `2 removed, 1 not found`."""
-    found = Counter(item.result for item in items)
+    by_status = Counter(item.result for item in items)
     return ", ".join(
-        f"{found[status]} {status.replace('_', ' ')}" for status in ChangeStatus if found[status]
+        f"{by_status[status]} {status.replace('_', ' ')}" for status in ChangeStatus if by_status[status]
     )
 
 

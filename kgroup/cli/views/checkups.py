@@ -24,11 +24,11 @@ _STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}
 
 def left_out_of(without: str | None) -> tuple[str, ...]:
     """Return the checks that --without names; raise ConfigError for one that does not exist."""
-    found = tuple(name.strip() for name in (without or "").split(",") if name.strip())
-    for name in found:
+    names = tuple(name.strip() for name in (without or "").split(",") if name.strip())
+    for name in names:
         if name not in LOOKS:
             raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
-    return found
+    return names
 
 
 def code_of(examined: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
@@ -41,15 +41,15 @@ def code_of(examined: "Examined", hidden: Sequence[ItemError] = ()) -> ExitCode:
 
 def _code_of(checkup: "Checkup") -> ExitCode:
     """Return the exit code of an unknown verdict: the group was seen, and a part of it was not."""
-    return only_rights(each.code for each in checkup.unseen)
+    return only_rights(unseen.code for unseen in checkup.unseen)
 
 
 def unseen_of(checkups: "Iterable[Checkup]") -> list[ItemError]:
     """Return the failed polls of groups; the same failure of many groups once."""
     groups = grouped(
-        ((each.look, each.code, each.message), checkup.group.group_id)
+        ((unseen.look, unseen.code, unseen.message), checkup.group.group_id)
         for checkup in checkups
-        for each in checkup.unseen
+        for unseen in checkup.unseen
     )
     errors = []
     for (look, code, message), names in groups.items():
@@ -69,7 +69,7 @@ def document_of(checkup: "Checkup") -> Document:
         "healthy": checkup.healthy,
         "findings": [document(finding) for finding in checkup.findings],
         "statuses": [document(alike) for alike in checkup.statuses],
-        "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
+        "skipped": [f"{unseen.look}: {unseen.message}" for unseen in checkup.unseen],
     }
 
 
@@ -141,5 +141,5 @@ def _text(checkup: "Checkup", top: int | None) -> Iterator[Block]:
     if checkup.healthy:
         blame = line("blame", checkup.group.group_id)
         yield f"     → {blame} names what set off its last rebalance or rewind"
-    for each in checkup.unseen:
-        yield f"? could not check {each.look}: {each.message}"
+    for unseen in checkup.unseen:
+        yield f"? could not check {unseen.look}: {unseen.message}"

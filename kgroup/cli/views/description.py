@@ -195,8 +195,8 @@ def blocks(
 def _empty(group: GroupDescription, sections: Sequence[str]) -> Iterator[Block]:
     """Yield which of the chosen sections have nothing, where no summary says it."""
     if "summary" not in sections:
-        found = {"members": group.members, "offsets": group.offsets, "findings": group.findings}
-        yield from (f"{group.group_id}: no {name}" for name in sections if found.get(name) == ())
+        by_name = {"members": group.members, "offsets": group.offsets, "findings": group.findings}
+        yield from (f"{group.group_id}: no {name}" for name in sections if by_name.get(name) == ())
 
 
 def _topology(topology: StreamsTopology) -> Iterator[Block]:
@@ -262,15 +262,15 @@ def _headline(group: GroupDescription) -> str:
         parts.append(f"generation {group.generation}")
     if group.group_epoch is not None:
         parts.append(f"epoch {group.group_epoch} (assignment {group.assignment_epoch})")
-    place = []
+    coordinator = []
     if group.coordinator is not None:
-        place.append(f"coordinator {group.coordinator.id}")
+        coordinator.append(f"coordinator {group.coordinator.id}")
     if group.coordinator_epoch is not None:
-        place.append(f"elected, epoch {group.coordinator_epoch}")
+        coordinator.append(f"elected, epoch {group.coordinator_epoch}")
     if group.offsets_partition is not None:
-        place.append(f"__consumer_offsets-{group.offsets_partition}")
-    if place:
-        parts.append(" · ".join(place))
+        coordinator.append(f"__consumer_offsets-{group.offsets_partition}")
+    if coordinator:
+        parts.append(" · ".join(coordinator))
     return "   ".join(parts)
 
 
@@ -397,9 +397,9 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
         by = "its producer could not be read, which requires READ on the topic and Kafka 2.8"
         if row.held_open_by is not None:
             producers = (
-                f"producer {each.producer_id}, epoch {each.producer_epoch}"
-                + (f", last record {iso(each.last_timestamp_ms)}" if each.last_timestamp_ms >= 0 else "")
-                for each in row.held_open_by
+                f"producer {p.producer_id}, epoch {p.producer_epoch}"
+                + (f", last record {iso(p.last_timestamp_ms)}" if p.last_timestamp_ms >= 0 else "")
+                for p in row.held_open_by
             )
             by = ", ".join(producers) or "it ended meanwhile"
         yield (

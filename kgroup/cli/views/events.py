@@ -98,9 +98,9 @@ def event_json(event: Event) -> EventDocument:
         "generation": None if epochs or event.epoch < 0 else event.epoch,
         "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
         "event": event.kind.value,
-        "partitions": [place._asdict() for place in event.partitions],
-        "unowned": [each._asdict() for each in event.unowned],
-        "records": [each._asdict() for each in event.records],
+        "partitions": [partition._asdict() for partition in event.partitions],
+        "unowned": [partition._asdict() for partition in event.unowned],
+        "records": [record._asdict() for record in event.records],
     }
     return declared(EventDocument, event, worded)
 

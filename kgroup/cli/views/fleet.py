@@ -130,10 +130,10 @@ def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
         for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown))
         for obstacle in obstacles
     )
-    for (word, code), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        where = f", to change in: {found[0][1].where}" if found[0][1].where else ""
-        yield f"  {word} {code.replace('_', ' ')}: {count_of(len(found), 'group')}{where}"
-        hints = [(group_id, obstacle.hint) for group_id, obstacle in found if obstacle.hint]
+    for (word, code), pairs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        where = f", to change in: {pairs[0][1].where}" if pairs[0][1].where else ""
+        yield f"  {word} {code.replace('_', ' ')}: {count_of(len(pairs), 'group')}{where}"
+        hints = [(group_id, obstacle.hint) for group_id, obstacle in pairs if obstacle.hint]
         if hints:
             alike = len({hint for _, hint in hints}) == 1
             yield f"    → {'' if alike else f'{hints[0][0]}, for one: '}{hints[0][1]}"

@@ -74,7 +74,7 @@ class Shown:
             self._verdict["over"] += verdict["over"]
             self._verdict["unknown"] += verdict["unknown"]
             self._verdict_errors += [over_limit(by_id[group_id], verdict) for group_id in verdict["over"]]
-            self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in verdict["unknown"]]
+            self._verdict_errors += [no_verdict(by_id[row["group_id"]], row) for row in verdict["unknown"]]
         for group in measured.groups:
             for line in notes(group):
                 self._env.note(line)
@@ -117,9 +117,7 @@ class Shown:
         code = of_seen(of_batch(exit_codes(self._absent), bool(self._measured)), [*self._errors, *unseen])
         if self._verdict is not None:
             unknown = self._verdict["unknown"]
-            if self._verdict["over"] or any(
-                each["never_committed"] or each["beyond_end"] for each in unknown
-            ):
+            if self._verdict["over"] or any(row["never_committed"] or row["beyond_end"] for row in unknown):
                 code = ExitCode.BAD_VERDICT
             elif unknown:
                 code = code or only_rights([error.code for error in self._verdict_errors])

@@ -266,8 +266,8 @@ def _cells_to_make(rows: RowsToMake) -> Mapping[str, Sequence[object]]:
     late, read = rows.waits.name, READ.name
     ends = list(map(add, rows.offsets, rows.lags))
     return {
-        "topic": [place.topic for place in rows.places],
-        "partition": [place.partition for place in rows.places],
+        "topic": [partition.topic for partition in rows.places],
+        "partition": [partition.partition for partition in rows.places],
         "committed_offset": rows.offsets,
         "log_end_offset": ends,
         "last_stable_offset": [end if lag else None for end, lag in zip(ends, rows.lags, strict=True)],

@@ -63,12 +63,12 @@ def _documents(
 def _cell(value: object) -> object:
     """Return lists of partitions as a person writes them, other nested values by name."""
     if isinstance(value, list):
-        return ", ".join(str(_cell(each)) for each in value)
+        return ", ".join(str(_cell(item)) for item in value)
     if isinstance(value, dict):
         if set(value) in ({"topic", "partition"}, {"topic", "partition", "ms"}):
             ms = f":{value['ms']}ms" if "ms" in value else ""
             return f"{value['topic']}-{value['partition']}{ms}"
-        return ", ".join(f"{name}={_cell(each)}" for name, each in value.items())
+        return ", ".join(f"{name}={_cell(item)}" for name, item in value.items())
     return value
 
 
@@ -77,16 +77,16 @@ def row_document(row: Mapping[str, Any], names: Sequence[str], stamps: set[str])
 
     Unless another column has that name.
     """
-    found: Document = {}
+    document: Document = {}
     for name in names:
         value = row[name]
         if name in stamps:
-            found[name] = None if value is None else iso(value)
+            document[name] = None if value is None else iso(value)
             if f"{name}_ms" not in names:
-                found[f"{name}_ms"] = value
+                document[f"{name}_ms"] = value
         else:
-            found[name] = _plain(value)
-    return found
+            document[name] = _plain(value)
+    return document
 
 
 def _plain(value: Any) -> Any:
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return str(value)
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -52,12 +52,12 @@ def lag_then(
     lags = {name: lag for name in names if (lag := past.lag(name)) is not None}
     errors += [_no_lag(past, name) for name in names if name not in lags]
     named = Named(tuple(names), tuple(_hidden(past, groups)))
-    found = tuple(lags.values() if in_time else map(without_times, lags.values()))
+    measured = tuple(lags.values() if in_time else map(without_times, lags.values()))
     # What was not seen is no group that is missing.
     missing = frozenset(error.item for error in errors if error.code != "NOT_SEEN")
-    errors += [error for lag in found for error in lag.errors]
+    errors += [error for lag in measured for error in lag.errors]
     shown = Shown(env, limit, by_topic, in_time, None, named, head=head, recorded=recorded(past))
-    return shown.show(iter([LagReport(found, tuple(errors), missing)]), pick)
+    return shown.show(iter([LagReport(measured, tuple(errors), missing)]), pick)
 
 
 def _no_lag(past: Then, name: str) -> ItemError:
@@ -82,11 +82,11 @@ def _asked(past: Then, groups: Sequence[str]) -> tuple[tuple[str, ...], list[str
         return head, there, []
     names: dict[str, None] = {}
     errors = []
-    for wanted in groups:
-        matching = [name for name in there if matches(wanted, name)] if is_glob(wanted) else [wanted]
+    for pattern in groups:
+        matching = [name for name in there if matches(pattern, name)] if is_glob(pattern) else [pattern]
         names |= dict.fromkeys(matching)
         if not matching:
-            errors.append(not_found(past, wanted))
+            errors.append(not_found(past, pattern))
     return head, list(names), errors
 
 
