@@ -21,9 +21,9 @@ def look_at_the_brokers(cluster: ClusterView, facts: list[Facts]) -> list[Facts]
     """Find what brokers have to do with what stands still: at most one Metadata request for all groups."""
     if not facts or LAG in facts[0].left_out:
         return facts
-    apart = {each.group.group_id: pair for each in facts if (pair := _apart(each)) is not None}
-    transacting = {each.group.group_id for each in facts if _transacts(each)}
-    topics = {place.topic for each in facts if each.group.group_id in apart for place, _ in each.rows}
+    apart = {f.group.group_id: pair for f in facts if (pair := _apart(f)) is not None}
+    transacting = {f.group.group_id for f in facts if _transacts(f)}
+    topics = {p.topic for f in facts if f.group.group_id in apart for p, _ in f.rows}
     if transacting:
         topics.add(TRANSACTION_TOPIC)
     if not topics:
@@ -35,24 +35,24 @@ def look_at_the_brokers(cluster: ClusterView, facts: list[Facts]) -> list[Facts]
         described = {TRANSACTION_TOPIC: error}
     nodes = {node.id: node for node in cluster.brokers()} if apart else {}
     led = {
-        TopicPartition(topic.name, each.partition): each.leader
+        TopicPartition(topic.name, partition.partition): partition.leader
         for topic in described.values()
         if isinstance(topic, TopicDescription)
-        for each in topic.partitions
+        for partition in topic.partitions
     }
     unseen, untransacted = (
         _of_transactions(cluster, described[TRANSACTION_TOPIC]) if transacting else ([], None)
     )
     known = []
-    for each in facts:
-        if each.group.group_id in apart:
-            stopped, going = apart[each.group.group_id]
+    for group_facts in facts:
+        if group_facts.group.group_id in apart:
+            stopped, going = apart[group_facts.group.group_id]
             leaders = {led.get(partition, -1) for partition in stopped}
             if len(leaders) == 1 and leaders.isdisjoint(led.get(partition) for partition in going):
-                each = each.also(one_leader=nodes.get(leaders.pop()))
-        if each.group.group_id in transacting:
-            each = each.also(*unseen, untransacted=untransacted)
-        known.append(each)
+                group_facts = group_facts.also(one_leader=nodes.get(leaders.pop()))
+        if group_facts.group.group_id in transacting:
+            group_facts = group_facts.also(*unseen, untransacted=untransacted)
+        known.append(group_facts)
     return known
 
 
@@ -63,9 +63,9 @@ def _of_transactions(
     if isinstance(topic, KgroupError):
         return [missed(TRANSACTION_TOPIC, topic)], None
     in_sync = InSync(cluster, topic)
-    short = [found for each in topic.partitions for found in in_sync.too_few(each.partition)]
-    hidden = [found for each in topic.partitions for found in in_sync.unseen(each.partition)]
-    unseen = [Unseen(found.item, found.code, found.message) for found in hidden[:1]]
+    short = [finding for partition in topic.partitions for finding in in_sync.too_few(partition.partition)]
+    hidden = [error for partition in topic.partitions for error in in_sync.unseen(partition.partition)]
+    unseen = [Unseen(error.item, error.code, error.message) for error in hidden[:1]]
     if not short:
         return unseen, None
     (what, hint), more = short[0], len(short) - 1

@@ -88,28 +88,28 @@ _FOLLOWING: Mapping[str, frozenset[str]] = {
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
-    found = list(_diagnoses(facts))
-    causes = {each.code for each in found if each.severity == ERROR} & _FOLLOWING.keys()
-    for each in found:
-        cause = next((code for code in sorted(causes) if each.code in _FOLLOWING[code]), None)
+    diagnoses = list(_diagnoses(facts))
+    causes = {diagnosis.code for diagnosis in diagnoses if diagnosis.severity == ERROR} & _FOLLOWING.keys()
+    for diagnosis in diagnoses:
+        cause = next((code for code in sorted(causes) if diagnosis.code in _FOLLOWING[code]), None)
         if cause is not None:
             hint = f"see {cause} first: while nothing is stored, what members do does not show"
-            yield replace(each, hint=hint)
-        elif facts.one_leader is not None and (each.code, each.severity) in _STANDING_STILL:
-            yield _of_one_leader(each, facts.one_leader)
+            yield replace(diagnosis, hint=hint)
+        elif facts.one_leader is not None and (diagnosis.code, diagnosis.severity) in _STANDING_STILL:
+            yield _of_one_leader(diagnosis, facts.one_leader)
         else:
-            yield each
+            yield diagnosis
 
 
 _STANDING_STILL = (("KG306", ERROR), ("KG310", ERROR), ("KG310", WARN))
 
 
-def _of_one_leader(found: Diagnosis, leader: Node) -> Diagnosis:
+def _of_one_leader(diagnosis: Diagnosis, leader: Node) -> Diagnosis:
     """Return a finding of partitions that stand still with what they have in common."""
     broker = f"broker {leader.id} at {leader.host}:{leader.port}"
     alike = f"{broker} leads all of them, and no partition that it leads is read; others are"
-    hint = f"see whether the clients reach {broker}; else {found.hint}"
-    return replace(found, hint=hint, evidence=(*found.evidence, alike))
+    hint = f"see whether the clients reach {broker}; else {diagnosis.hint}"
+    return replace(diagnosis, hint=hint, evidence=(*diagnosis.evidence, alike))
 
 
 def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:

@@ -36,11 +36,11 @@ def look_for_their_topics(cluster: ClusterView, facts: list[Facts]) -> list[Fact
     if not names:
         return facts
     try:
-        found = cluster.topics(names)
+        answers = cluster.topics(names)
     except KgroupError:
         return facts  # it adds a warning, and decides nothing
-    gone = frozenset(name for name, at in found.items() if isinstance(at, KgroupError) and is_gone(at))
-    return [each.also(gone_topics=gone) for each in facts] if gone else facts
+    gone = frozenset(name for name, at in answers.items() if isinstance(at, KgroupError) and is_gone(at))
+    return [f.also(gone_topics=gone) for f in facts] if gone else facts
 
 
 def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

@@ -25,13 +25,13 @@ def undelivered(facts: Facts) -> bool:
 
 def look_at_deliveries(cluster: ClusterView, facts: list[Facts], patience_s: float) -> list[Facts]:
     """Poll share groups until each has finished a record without a larger lag, for `patience_s` at most."""
-    names = [each.group.group_id for each in facts if undelivered(each)]
+    names = [f.group.group_id for f in facts if undelivered(f)]
     if not names:
         return facts
     if patience_s <= 0:
         unknown = seen_once("records wait: seen once, whether its members finish any is unknown")
-        return [each.also(unknown) if each.group.group_id in names else each for each in facts]
-    partitions = {partition for each in facts if undelivered(each) for partition, _ in each.rows}
+        return [f.also(unknown) if f.group.group_id in names else f for f in facts]
+    partitions = {partition for f in facts if undelivered(f) for partition, _ in f.rows}
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
     first = share_offsets(cluster, names)
@@ -48,7 +48,7 @@ def look_at_deliveries(cluster: ClusterView, facts: list[Facts], patience_s: flo
         waiting = [name for name in waiting if any(looks[name].values())]
         if not waiting:
             break
-    return [_with(each, first.get(each.group.group_id), looks.get(each.group.group_id, {})) for each in facts]
+    return [_with(f, first.get(f.group.group_id), looks.get(f.group.group_id, {})) for f in facts]
 
 
 def _with(facts: Facts, first: ShareOffsets | KgroupError | None, looks: Mapping[str, object]) -> Facts:

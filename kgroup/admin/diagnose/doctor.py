@@ -55,7 +55,7 @@ class Checkup:
     @property
     def verdict(self) -> str:
         """sick with an error found or as a status; else unknown when a poll failed; else healthy."""
-        if ERROR in {each.severity for each in self.findings} | {each.weight for each in self.statuses}:
+        if ERROR in {finding.severity for finding in self.findings} | {s.weight for s in self.statuses}:
             return SICK
         return UNKNOWN if self.unseen else HEALTHY
 
@@ -111,8 +111,8 @@ def examine_all(
             facts = judge_pace(cluster, facts, courses, past)
             for look in _LOOKS:
                 facts = look(cluster, facts)
-            settled = [each for each in facts if not each.unsettled and not undelivered(each)]
-            waiting += [each for each in facts if each.unsettled or undelivered(each)]
+            settled = [f for f in facts if not f.unsettled and not undelivered(f)]
+            waiting += [f for f in facts if f.unsettled or undelivered(f)]
             done |= _settled(cluster, settled, patience_s, seen)[0]
             del described, facts, courses, settled  # not kept while the next round is requested
     patient, moved = _settled(cluster, waiting, patience_s, seen)
@@ -131,7 +131,7 @@ def examine_all(
         except KgroupError as error:
             # What was found of the others stays.
             again = Examined((), tuple(item_error(name, error) for name in moved))
-        done |= {each.group.group_id: each for each in again.checkups}
+        done |= {checkup.group.group_id: checkup for checkup in again.checkups}
         errors += again.errors
     order = {group: number for number, group in enumerate(names)}
     return Examined(
@@ -142,9 +142,9 @@ def examine_all(
 
 def _measure(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read the brokers' time, once, where an age decides."""
-    aged = {each.group.group_id for each in facts if each.pending or each.group.state in CONVERGING}
+    aged = {f.group.group_id for f in facts if f.pending or f.group.state in CONVERGING}
     clock = clock_of(cluster, facts[0].now_ms) if aged else None
-    return [each.also(clock=clock) if each.group.group_id in aged else each for each in facts]
+    return [f.also(clock=clock) if f.group.group_id in aged else f for f in facts]
 
 
 _LOOKS: tuple[Callable[[ClusterView, list[Facts]], list[Facts]], ...] = (

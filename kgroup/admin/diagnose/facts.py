@@ -201,10 +201,10 @@ class Facts:
             return
         for name in (name for name in self.by_status if name is not None):
             by_weight = grouped(
-                (status.weight, (place, status)) for place, _, status in self.with_status(name)
+                (status.weight, (partition, status)) for partition, _, status in self.with_status(name)
             )
             for those in by_weight.values():
-                yield those[0][1], [place for place, _ in those]
+                yield those[0][1], [partition for partition, _ in those]
 
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
@@ -289,20 +289,22 @@ def settle(
         if before.rebalances and not now.rebalances
     )
     held = {
-        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
-        for each in settled
-        if each.pending and each.group.offsets_partition is not None
+        f.group.group_id: TopicPartition(OFFSETS_TOPIC, f.group.offsets_partition)
+        for f in settled
+        if f.pending and f.group.offsets_partition is not None
     }
     try:
         transactions = open_transactions(cluster, held.values()) if held else {}
     except KgroupError:
         transactions = {}  # owners of offsets held open support a finding, and decide nothing
     known = []
-    for each in settled:
-        each = each.also(*_opaque(each))
-        by_id = held.get(each.group.group_id)
+    for group_facts in settled:
+        group_facts = group_facts.also(*_opaque(group_facts))
+        by_id = held.get(group_facts.group.group_id)
         owners = {} if by_id is None else {"transactions": transactions.get(by_id, ())}
-        known.append(each.also(*(_undecided(each) if LAG not in each.left_out else ()), **owners))
+        known.append(
+            group_facts.also(*(_undecided(group_facts) if LAG not in group_facts.left_out else ()), **owners)
+        )
     return known, moved
 
 
@@ -321,7 +323,7 @@ def _opaque(facts: Facts) -> Iterator[Unseen]:
 
 def _undecided(facts: Facts) -> Iterator[Unseen]:
     """Yield what is not known of partitions, the same reason once; a look that failed has said so itself."""
-    failed = {(each.look, each.code) for each in facts.unseen}
+    failed = {(unseen.look, unseen.code) for unseen in facts.unseen}
     unknown = grouped(
         ((status.unseen.look, status.unseen.code), (partition, status.unseen.message))
         for partition, _, status in facts.with_status(PartitionStatus.UNLEADERED, PartitionStatus.UNKNOWN)
@@ -338,14 +340,14 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read when offsets of empty groups, and sessions of absent members, expire, where that matters."""
     setting = asked_once(cluster)
-    return [_with_retention(_with_session(cluster, each), setting) for each in facts]
+    return [_with_retention(_with_session(cluster, f), setting) for f in facts]
 
 
 def _with_session(cluster: ClusterView, facts: Facts) -> Facts:
     if all(member.state != MemberStatus.LEFT for member in facts.group.known_members):
         return facts
     try:
-        values = {each.name: each.value for each in group_settings(cluster, facts.group.group_id)}
+        values = {setting.name: setting.value for setting in group_settings(cluster, facts.group.group_id)}
     except KgroupError as error:
         return facts.also(missed(SESSION_TIMEOUT, error))
     return facts.also(session_ms=number_of(values.get(SESSION_TIMEOUT)) or None)
@@ -370,8 +372,8 @@ def _pending(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     The log also names offsets that were never committed before, for which no coordinator would be asked.
     """
     asked: dict[str, Collection[TopicPartition] | None] = {}
-    for each in facts:
-        group, logged = each.group, _pending_in_log(each)
+    for group_facts in facts:
+        group, logged = group_facts.group, _pending_in_log(group_facts)
         requested: Collection[TopicPartition] | None = logged
         if group.type != SHARE:
             # Unless partitions are named, a broker silently omits those the caller may not describe: request
@@ -381,7 +383,7 @@ def _pending(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
         if requested is None or requested:
             asked[group.group_id] = requested
     reported = unstable(cluster, asked)
-    return [_with_pending(each, reported.get(each.group.group_id, frozenset())) for each in facts]
+    return [_with_pending(f, reported.get(f.group.group_id, frozenset())) for f in facts]
 
 
 def _with_pending(facts: Facts, reported: frozenset[TopicPartition] | KgroupError) -> Facts:
@@ -401,30 +403,30 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one."""
     clock = cluster.retry.clock
     start = clock()
-    newest = {each.group.group_id: each for each in facts}
-    waiting = [each for each in facts if each.unsettled]
+    newest = {f.group.group_id: f for f in facts}
+    waiting = [f for f in facts if f.unsettled]
     failed: dict[str, list[KgroupError]] = {}
     # The first poll is done already.
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
-        names = [each.group.group_id for each in waiting if each.rebalances]
-        held = {each.group.group_id: each.pending for each in waiting if each.pending}
+        names = [f.group.group_id for f in waiting if f.rebalances]
+        held = {f.group.group_id: f.pending for f in waiting if f.pending}
         now = _or_error(names, partial(groups_only, cluster, names))
         open_now = _or_error(held, partial(unstable, cluster, held)) if held else {}
         passed_s = clock() - start
-        for each in waiting:
-            name = each.group.group_id
+        for group_facts in waiting:
+            name = group_facts.group.group_id
             polled = now.get(name), open_now.get(name)
-            newest[name] = _again(each, *polled, passed_s)
+            newest[name] = _again(group_facts, *polled, passed_s)
             failed[name] = [error for error in polled if isinstance(error, KgroupError)]
-        waiting = [newest[each.group.group_id] for each in waiting]
-        waiting = [each for each in waiting if each.unsettled]
+        waiting = [newest[f.group.group_id] for f in waiting]
+        waiting = [f for f in waiting if f.unsettled]
         untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
-        if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
+        if all(not f.rebalances and f.group.group_id in untellable for f in waiting):
             # Waiting for these would be in vain: their broker never reports what is held open.
             break
-    for each in waiting:
-        name = each.group.group_id
-        newest[name] = each.also(*_never_told(each, failed.get(name, ())))
+    for group_facts in waiting:
+        name = group_facts.group.group_id
+        newest[name] = group_facts.also(*_never_told(group_facts, failed.get(name, ())))
     return list(newest.values())
 
 

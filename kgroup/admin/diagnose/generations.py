@@ -28,16 +28,16 @@ def judge_fruitless(
 
     `lates` are the ways to take the times of records: by topic, how late they count as stamped.
     """
-    found = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
-    loops = [{p: ended for p, ended in each.items() if isinstance(ended, int)} for each in found]
-    fruitless = {p: ended for p, ended in loops[0].items() if all(p in each for each in loops)}
-    unread = dict.fromkeys(ended for each in found for ended in each.values() if isinstance(ended, Unseen))
+    by_late = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
+    loops = [{p: ended for p, ended in ends.items() if isinstance(ended, int)} for ends in by_late]
+    fruitless = {p: ended for p, ended in loops[0].items() if all(p in loop for loop in loops)}
+    unread = dict.fromkeys(ended for ends in by_late for ended in ends.values() if isinstance(ended, Unseen))
     unsure = [
         mistimed(partition, lates[1].get(partition.topic, 0))
         for partition in sorted({*ends} - fruitless.keys())
-        if any(partition in each for each in loops)
+        if any(partition in loop for loop in loops)
     ]
-    return facts.also(*(each for each in unread if each not in facts.unseen), *unsure, fruitless=fruitless)
+    return facts.also(*(u for u in unread if u not in facts.unseen), *unsure, fruitless=fruitless)
 
 
 def _loops(
@@ -86,7 +86,7 @@ def read_of_late(facts: Facts) -> dict[TopicPartition, int]:
 
 def ends_of(facts: Facts) -> Ends:
     """Return when members ended that committed nothing of a partition any more, where that makes a loop."""
-    found = ended_ms(facts.recent)
-    read = read_of_late(facts) if found else {}
-    since = {p: sorted(ms for ms in those if ms >= read.get(p, -1)) for p, those in found.items()}
+    ended = ended_ms(facts.recent)
+    read = read_of_late(facts) if ended else {}
+    since = {p: sorted(ms for ms in those if ms >= read.get(p, -1)) for p, those in ended.items()}
     return {partition: those for partition, those in since.items() if len(those) >= LOOPS}

@@ -31,7 +31,7 @@ Found = tuple[str, str, list[str]]
 
 def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read the delivery limit of the share groups that gave records up after more than one delivery."""
-    return [_with_limit(cluster, each) for each in facts]
+    return [_with_limit(cluster, f) for f in facts]
 
 
 def _with_limit(cluster: ClusterView, facts: Facts) -> Facts:
@@ -39,7 +39,7 @@ def _with_limit(cluster: ClusterView, facts: Facts) -> Facts:
     if all(piece.deliveries <= REJECTED_AFTER for _, piece in pieces):
         return facts
     try:
-        values = {each.name: each.value for each in group_settings(cluster, facts.group.group_id)}
+        values = {setting.name: setting.value for setting in group_settings(cluster, facts.group.group_id)}
     except KgroupError as error:
         return facts.also(missed(LIMIT, error))
     return facts.also(delivery_limit=number_of(values.get(LIMIT)) or None)
@@ -48,7 +48,7 @@ def _with_limit(cluster: ClusterView, facts: Facts) -> Facts:
 def given_up(facts: Facts) -> Iterator[Found]:
     """Yield records delivered as often as the group allows, certainly or perhaps, and not accepted."""
     limit = facts.delivery_limit
-    over = [each for each in _ended(facts) if each[1].deliveries >= (limit or REJECTED_AFTER + 1)]
+    over = [piece for piece in _ended(facts) if piece[1].deliveries >= (limit or REJECTED_AFTER + 1)]
     if over:
         how = "rejected, or at the delivery limit" if limit is None else f"at the limit of {limit} deliveries"
         yield (
@@ -61,7 +61,7 @@ def given_up(facts: Facts) -> Iterator[Found]:
 def rejected(facts: Facts) -> Iterator[Found]:
     """Yield records that members rejected: they were given up before the limit."""
     below = facts.delivery_limit or REJECTED_AFTER + 1
-    early = [each for each in _ended(facts) if each[1].deliveries < below]
+    early = [piece for piece in _ended(facts) if piece[1].deliveries < below]
     if early:
         sure = all(piece.deliveries <= REJECTED_AFTER for _, piece in early)
         yield (
@@ -73,7 +73,7 @@ def rejected(facts: Facts) -> Iterator[Found]:
 
 def came_back(facts: Facts) -> Iterator[Found]:
     """Yield records that came back unfinished; the log does not show whether their locks timed out."""
-    released = [each for each in _recent(facts) if each[0].kind == _RELEASED]
+    released = [piece for piece in _recent(facts) if piece[0].kind == _RELEASED]
     if released:
         times = count_of(sum(piece.records for _, piece in released), "time")
         yield (
@@ -107,7 +107,7 @@ def _recent(facts: Facts) -> list[Piece]:
 
 
 def _ended(facts: Facts) -> list[Piece]:
-    return [each for each in _recent(facts) if each[0].kind != _RELEASED]
+    return [piece for piece in _recent(facts) if piece[0].kind != _RELEASED]
 
 
 def _counted(pieces: Sequence[Piece]) -> str:

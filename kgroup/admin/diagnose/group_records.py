@@ -63,8 +63,8 @@ def recorded_by(
     """Return the records of these groups in one partition by its fold, which may go on, and their events."""
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     states = fold.states  # rebuilt on each access
-    found = count_of(bad, "damaged range")
-    damaged = f"{found} of __consumer_offsets-{fold.log_partition} could not be read" if bad else None
+    ranges = count_of(bad, "damaged range")
+    damaged = f"{ranges} of __consumer_offsets-{fold.log_partition} could not be read" if bad else None
     return {
         group: _recorded(topic, ids, those, states.get(group), fold.restarts(group), damaged)
         for group, those in events.items()

@@ -16,13 +16,15 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Fac
     """Read how many members groups may have: one request per coordinator and type of group."""
     setting = asked_once(cluster)
     known = []
-    for each in facts:
-        group = each.group
-        asked = SETTINGS not in each.left_out and group.type in LIMITS and group.known_members
+    for group_facts in facts:
+        group = group_facts.group
+        asked = SETTINGS not in group_facts.left_out and group.type in LIMITS and group.known_members
         if asked and group.coordinator is not None:
             limit = setting(group.coordinator.id, LIMITS[group.type])
-            each = each.also(max_size=int(limit) if isinstance(limit, str) and limit else limit or None)
-        known.append(each)
+            group_facts = group_facts.also(
+                max_size=int(limit) if isinstance(limit, str) and limit else limit or None
+            )
+        known.append(group_facts)
     return known
 
 

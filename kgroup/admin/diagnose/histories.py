@@ -58,8 +58,8 @@ class Past:
         topic = self.topic() if facts else None
         if isinstance(topic, KgroupError):
             failed = missed(HISTORY, topic)
-            return [each.also(failed) for each in facts]
-        return [self._with(each) for each in facts]
+            return [f.also(failed) for f in facts]
+        return [self._with(f) for f in facts]
 
     def _with(self, facts: Facts) -> Facts:
         name = facts.group.group_id

@@ -69,7 +69,7 @@ def judge_pace(
     if not isinstance(topic, LiveTopic):
         return facts
     statuses = _statuses(cluster, topic, going)
-    return [with_statuses(each, statuses.get(each.group.group_id, {})) for each in facts]
+    return [with_statuses(f, statuses.get(f.group.group_id, {})) for f in facts]
 
 
 def _statuses(
@@ -79,26 +79,26 @@ def _statuses(
 ) -> dict[str, dict[TopicPartition, Status]]:
     """Return by group the partitions that fall behind, or why that is not known."""
     newest = {
-        (course.facts.group.group_id, place): Point(row.committed_offset or 0, course.committed_ms[place])
+        (course.facts.group.group_id, p): Point(row.committed_offset or 0, course.committed_ms[p])
         for course, those in going
-        for place, row, _ in those
+        for p, row, _ in those
     }
     try:
         points = _points(topic, newest)
     except KgroupError as error:
         failed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
-        return {c.facts.group.group_id: {place: failed for place, _, _ in those} for c, those in going}
-    earlier = {(place, point) for (_, place), pair in points.items() for point in pair}
-    times = times_at(cluster, {(place, point.offset) for place, point in earlier})
-    ends = _ends_at(cluster, {(place, point.at_ms) for place, point in earlier})
+        return {c.facts.group.group_id: {p: failed for p, _, _ in those} for c, those in going}
+    earlier = {(partition, point) for (_, partition), pair in points.items() for point in pair}
+    times = times_at(cluster, {(partition, point.offset) for partition, point in earlier})
+    ends = _ends_at(cluster, {(partition, point.at_ms) for partition, point in earlier})
     statuses: dict[str, dict[TopicPartition, Status]] = {}
     for course, those in going:
         name = course.facts.group.group_id
-        for place, row, age_ms in those:
-            if (key := (name, place)) in points:
+        for partition, row, age_ms in those:
+            if (key := (name, partition)) in points:
                 now = Waiting(newest[key].at_ms, age_ms, (row.log_end_offset or 0) - newest[key].offset)
-                if (said := _status(place, row, points[key], now, times, ends)) is not None:
-                    statuses.setdefault(name, {})[place] = said
+                if (said := _status(partition, row, points[key], now, times, ends)) is not None:
+                    statuses.setdefault(name, {})[partition] = said
     return statuses
 
 
@@ -107,27 +107,27 @@ def _points(topic: LiveTopic, newest: Mapping[Key, Point]) -> dict[Key, tuple[Po
     first = _commits_from(topic, {key: point.at_ms - WINDOW_MS for key, point in newest.items()})
     later = {key: (point.at_ms + newest[key].at_ms) // 2 for key, point in first.items()}
     second = _commits_from(topic, later)
-    found = ((key, (first[key], point)) for key, point in second.items())
+    pairs = ((key, (first[key], point)) for key, point in second.items())
     return {
         key: pair
-        for key, pair in found
+        for key, pair in pairs
         if all(b.at_ms - a.at_ms >= HALF_MS for a, b in pairwise((*pair, newest[key])))
     }
 
 
 def _commits_from(topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[Key, Point]:
     """Return the first commit of each from its time on, of those that have one."""
-    found: dict[Key, Point] = {}
+    points: dict[Key, Point] = {}
     of_group = grouped((key[0], key) for key in since_ms)
     for number, names in topic.by_partition(of_group).items():
         missing = {key for name in names for key in of_group[name]}
         for key, point in _commits(topic, number, names, min(since_ms[key] for key in missing)):
             if key in missing and point.at_ms >= since_ms[key]:
-                found[key] = point
+                points[key] = point
                 missing.remove(key)
             if not missing:
                 break
-    return found
+    return points
 
 
 def _commits(
@@ -150,31 +150,31 @@ def _in(item: Item) -> Iterator[tuple[Key, Point]]:
         for part in item.parts:
             yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
     elif isinstance(item, PendingCommit):
-        place = TopicPartition(item.topic, item.partition)
-        yield (item.group, place), Point(item.commit.offset, item.commit.timestamp_ms)
+        partition = TopicPartition(item.topic, item.partition)
+        yield (item.group, partition), Point(item.commit.offset, item.commit.timestamp_ms)
 
 
-def _ends_at(cluster: ClusterView, wanted: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:
+def _ends_at(cluster: ClusterView, pairs: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:
     """Return the first record of each partition from a time on."""
     ends: dict[At, ListedOffset | KgroupError] = {}
-    for asked in once_each(wanted):
-        ends |= {(place, asked[place]): at for place, at in list_offsets(cluster, asked).items()}
+    for asked in once_each(pairs):
+        ends |= {(partition, asked[partition]): at for partition, at in list_offsets(cluster, asked).items()}
     return ends
 
 
 def _status(
-    place: TopicPartition, row: OffsetRow, points: Sequence[Point], now: Waiting, times: Times, ends: Ends
+    partition: TopicPartition, row: OffsetRow, points: Sequence[Point], now: Waiting, times: Times, ends: Ends
 ) -> Status | None:
     """Return that it falls behind, or why that is not known; None where it does not."""
     waiting = []
     for point in points:
-        written, end = times[place, point.offset], ends[place, point.at_ms]
+        written, end = times[partition, point.offset], ends[partition, point.at_ms]
         if isinstance(written, Untimed):
             return None  # that record was deleted since
         if isinstance(written, KgroupError):
-            return unknown(untimed(place, written))
+            return unknown(untimed(partition, written))
         if isinstance(end, KgroupError):
-            return unknown(Unseen(TIMES, code_name(end), f"{place}: {end.message}"))
+            return unknown(Unseen(TIMES, code_name(end), f"{partition}: {end.message}"))
         last = end.offset if end.offset >= 0 else row.log_end_offset or 0
         waiting.append(Waiting(point.at_ms, max(point.at_ms - written, 0), max(last - point.offset, 0)))
     waiting.append(now)
@@ -183,7 +183,7 @@ def _status(
         for a, b in pairwise(waiting)
     ):
         return None
-    aged = ", ".join(f"{duration_text(each.age_ms)} at {utc(each.at_ms)}" for each in waiting)
+    aged = ", ".join(f"{duration_text(wait.age_ms)} at {utc(wait.at_ms)}" for wait in waiting)
     return Status(
         PartitionStatus.FALLING_BEHIND,
         WARN,

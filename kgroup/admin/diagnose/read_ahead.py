@@ -54,14 +54,14 @@ class Ahead:
         while True:
             message: Any = taken(self._connection, "the process that reads the history")
             reported: int
-            found: dict[str, Recorded] | Exception
-            reported, found = message
+            recorded: dict[str, Recorded] | Exception
+            reported, recorded = message
             if reported < number:
                 continue
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(recorded, Exception):
+                raise recorded
             assert reported == number, f"{number} was requested after {reported}"
-            return found
+            return recorded
 
     def close(self) -> None:
         """End the process, at any point of its work."""
@@ -85,14 +85,14 @@ def work() -> None:
     topic, partitions = connection.recv()
     outbox = Outbox(connection)
     for number, group_ids in partitions:
-        found: dict[str, Recorded] | Exception
+        recorded: dict[str, Recorded] | Exception
         try:
-            found = look_into(topic, number, group_ids)
+            recorded = look_into(topic, number, group_ids)
         except KgroupError as error:
-            found = error
+            recorded = error
         except Exception as error:
             # The parent, which reports all other failures, reports our bugs too.
-            found = error
-        outbox.put((number, found))
+            recorded = error
+        outbox.put((number, recorded))
     outbox.flush()
     os._exit(0)  # skip freeing all that was read, object by object

@@ -61,9 +61,9 @@ def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[C
 
     Return the facts with these statuses, and how the groups read.
     """
-    courses = [Course(each) for each in facts if each.group.type != SHARE and LAG not in each.left_out]
-    wanted = {at for course in courses for at in course.records}
-    times = times_at(cluster, wanted) if wanted else {}
+    courses = [Course(f) for f in facts if f.group.type != SHARE and LAG not in f.left_out]
+    points = {at for course in courses for at in course.records}
+    times = times_at(cluster, points) if points else {}
     aged = set[TopicPartition]().union(*(course.timed for course in courses))
     clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
     for course in courses:
@@ -81,7 +81,7 @@ def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[C
         if course.fresh:
             course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates)
     judged = {course.facts.group.group_id: course.facts for course in courses}
-    return [judged.get(each.group.group_id, each) for each in facts], courses
+    return [judged.get(f.group.group_id, f) for f in facts], courses
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -91,17 +91,17 @@ def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Stat
 
 
 def _agreed(
-    found: Sequence[Mapping[TopicPartition, Status]], lates: Sequence[Mapping[str, int]]
+    judgements: Sequence[Mapping[TopicPartition, Status]], lates: Sequence[Mapping[str, int]]
 ) -> dict[TopicPartition, Status]:
     """Return what the times of records say, right or not; unknown where that differs.
 
     `lates` are how late the records of a topic count as stamped, of each of `found`.
     """
-    statuses = dict(found[0])
-    for partition, said in found[0].items():
-        by_times = [each[partition] for each in found if partition in each]
+    statuses = dict(judgements[0])
+    for partition, said in judgements[0].items():
+        by_times = [judgement[partition] for judgement in judgements if partition in judgement]
         other = next(
-            (each for each in by_times if (each.name, each.weight) != (said.name, said.weight)), said
+            (status for status in by_times if (status.name, status.weight) != (said.name, said.weight)), said
         )
         if other is not said and said.unseen is None:
             late = lates[1].get(partition.topic) or max(lates[1].values(), key=abs)
@@ -111,14 +111,14 @@ def _agreed(
 
 def judge_shares(facts: Sequence[Facts]) -> list[Facts]:
     """Give the partitions of share groups the status that a second look at them shows."""
-    return [_with_shares(each) if undelivered(each) else each for each in facts]
+    return [_with_shares(f) if undelivered(f) else f for f in facts]
 
 
 def _with_shares(facts: Facts) -> Facts:
     still = facts.still.lags if facts.still is not None else {}
     # One look shows nothing, which is reported.
     decided = _undecided(facts) if facts.patience_s > 0 else ()
-    return with_statuses(facts, {place: _shared(place in still, facts) for place, _ in decided})
+    return with_statuses(facts, {partition: _shared(partition in still, facts) for partition, _ in decided})
 
 
 def _shared(stands: bool, facts: Facts) -> Status:
@@ -158,12 +158,12 @@ def _oldest(row: OffsetRow) -> int | None:
     return row.last_stable_offset if _held_back(row) else row.committed_offset
 
 
-def _untimed(partition: TopicPartition, row: OffsetRow, found: Age | None) -> Status:
+def _untimed(partition: TopicPartition, row: OffsetRow, age: Age | None) -> Status:
     """Return the status of a partition whose oldest unread record has no time that is known."""
-    if not isinstance(found, DamagedBatch):
-        return unknown(untimed(partition, found))
+    if not isinstance(age, DamagedBatch):
+        return unknown(untimed(partition, age))
     stands, end = row.committed_offset or 0, row.log_end_offset or 0
-    return status_of(PartitionFacts(end, committed=stands, damaged=found.met_from(stands, end)))
+    return status_of(PartitionFacts(end, committed=stands, damaged=age.met_from(stands, end)))
 
 
 def _held_back(row: OffsetRow) -> bool:
@@ -287,7 +287,7 @@ class Course:
         if HISTORY in facts.left_out:
             return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
         if facts.history is None or facts.state is None or row.committed_offset is None:
-            missed = next((each for each in facts.unseen if each.look == HISTORY), None)
+            missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
             what = "its history is not known, which shows whether its reader goes on"
             return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
         held, oldest = _held_back(row), _oldest(row)
@@ -298,7 +298,7 @@ class Course:
             return _untimed(partition, row, waits)
         clock = self._clock
         made = self.progress(partition, row, waits)
-        found = []
+        statuses = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
         for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
             age_ms = max(now_ms - waits, 0)
@@ -313,8 +313,8 @@ class Course:
                 progress=made,
                 now_ms=now_ms,
             )
-            found.append(status_of(known))
-        first, last = found[0], found[-1]
+            statuses.append(status_of(known))
+        first, last = statuses[0], statuses[-1]
         loops = isinstance(made, Progress) and made.generations >= LOOPS
         if first.name == PartitionStatus.STALLED and not loops and self._unread_sample is not None:
             # The delays that were not seen may be longer than all others: then it would still be in time.
@@ -365,7 +365,7 @@ class Course:
         began = max(since, waits_ms)
         busy = None
         if self._newest_of.get(member_id, -1) > began:
-            older = takewhile(lambda each: each[0] <= waits_ms, self._waiting_of.get(member_id, ()))
+            older = takewhile(lambda wait: wait[0] <= waits_ms, self._waiting_of.get(member_id, ()))
             busy = next((where for _, where, ms in older if ms > began), None)
             dark = (where for where, ms in self._dark_of.get(member_id, ()) if ms > began)
             if busy is None and (where := next(dark, None)) is not None:
@@ -443,9 +443,9 @@ class Course:
         """
         topics = {partition.topic for partition in self.begun}
         dark = [p for p, row in self.facts.rows if row.log_end_offset is None and p.topic in topics]
-        found = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
-        found |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
-        return {topic: why for topic, why in found.items() if topic not in self._rightly_stamped}
+        unseen = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
+        unseen |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
+        return {topic: why for topic, why in unseen.items() if topic not in self._rightly_stamped}
 
     @cached_property
     def unsampled(self) -> Mapping[str, Unseen]:
@@ -488,11 +488,11 @@ class Course:
     @cached_property
     def _held_ms(self) -> Mapping[TopicPartition, int]:
         """The newest commit of what the owner of a partition holds, by partition."""
-        found: dict[TopicPartition, int] = {}
+        held: dict[TopicPartition, int] = {}
         for member in self._members.values():
             newest = max((self.committed_ms.get(where, -1) for where in member.holds), default=-1)
-            found |= dict.fromkeys(member.holds - found.keys(), newest)
-        return found
+            held |= dict.fromkeys(member.holds - held.keys(), newest)
+        return held
 
     @cached_property
     def _committed_of(self) -> Mapping[str | None, list[tuple[TopicPartition, OffsetRow, int]]]:
@@ -502,7 +502,7 @@ class Course:
             (row.member_id, (partition, row, committed_ms.get(partition, -1)))
             for partition, row in self.facts.rows
         )
-        return grouped(each for each in placed if each[1][2] >= 0)
+        return grouped(pair for pair in placed if pair[1][2] >= 0)
 
     @cached_property
     def _newest_of(self) -> Mapping[str | None, int]:
@@ -554,12 +554,12 @@ class Course:
     @cached_property
     def _got_ms(self) -> Mapping[str | None, Mapping[TopicPartition, int]]:
         """Since when each member of the consumer protocol has its partitions without a break."""
-        found: dict[str | None, dict[TopicPartition, int]] = {}
+        got: dict[str | None, dict[TopicPartition, int]] = {}
         for event in self.facts.history or ():
             if event.kind in _OWNING:
-                had = found.get(event.member_id, {})
-                found[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
-        return found
+                had = got.get(event.member_id, {})
+                got[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
+        return got
 
 
 _OWNING = (Kind.MEMBER_RECONCILED, Kind.MEMBER_REVOKING, Kind.MEMBER_WAITING, Kind.MEMBER_LEFT_FOR_NOW)
@@ -582,15 +582,17 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in known.items()}
     listed = list_offsets(cluster, asked) if asked else {}
     what = "when its owner got it is not in its history, so neither is whether records came since"
-    found = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
-    found |= {p: _since_owned(course, p, ms, listed[p], ends[p]) for p, ms in known.items()}
+    statuses = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
+    statuses |= {p: _since_owned(course, p, ms, listed[p], ends[p]) for p, ms in known.items()}
     grave = {
         p: at.offset
         for p in known
-        if found[p].weight == ERROR and not isinstance(at := listed[p], KgroupError)
+        if statuses[p].weight == ERROR and not isinstance(at := listed[p], KgroupError)
     }
-    found |= {p: _since_owned(course, p, known[p], came, ends[p]) for p, came in first_read(cluster, grave)}
-    return {partition: _as_trusted(course, partition, status) for partition, status in found.items()}
+    statuses |= {
+        p: _since_owned(course, p, known[p], came, ends[p]) for p, came in first_read(cluster, grave)
+    }
+    return {partition: _as_trusted(course, partition, status) for partition, status in statuses.items()}
 
 
 def _since_owned(

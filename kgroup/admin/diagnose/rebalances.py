@@ -84,16 +84,16 @@ def outside(facts: Facts) -> Iterator[Found]:
     """Yield that others than members commit again and again."""
     # A group of which only offsets are on record never had a member; they are not kept with its state.
     memberless = facts.state is not None and not facts.state.kind
-    found = from_outside(facts.history or (), facts.since_ms, memberless)
-    if found:
-        partitions = {partition for event in found for partition in event.partitions}
+    events = from_outside(facts.history or (), facts.since_ms, memberless)
+    if events:
+        partitions = {partition for event in events for partition in event.partitions}
         yield (
             f"offsets of {some(partitions)} are committed again and again by no member of the group",
             (
                 "a consumer with assign(), a tool, or MirrorMaker's sync.group.offsets uses this group id: "
                 "unless it is meant to, give it one of its own"
             ),
-            [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in found[-FLAPS:]],
+            [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in events[-FLAPS:]],
         )
 
 

@@ -18,26 +18,26 @@ def set_back(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     if facts.group.type == SHARE:
         return
     before = _before(facts)
-    found = []
+    rewinds = []
     for partition, row in facts.rows if before else ():
         was, event = before.get(partition, (-1, None))
         now, end = row.committed_offset, row.log_end_offset
         new = row.status is not None and row.status.name in NOT_THE_SAME_TOPIC
         # A log that ends before that offset is another topic's, or lost records.
         if event is not None and now is not None and end is not None and now < was <= end and not new:
-            found.append((partition, was, now, event))
-    if not found:
+            rewinds.append((partition, was, now, event))
+    if not rewinds:
         return
-    again = sum(was - now for _, was, now, _ in found)
+    again = sum(was - now for _, was, now, _ in rewinds)
     many = f"{count_of(again, 'record')} {'is' if again == 1 else 'are'} read again"
     blame = command("blame", facts.group.group_id)
     yield (
-        f"{some(p for p, *_ in found)}: the committed offset was set back, and up to {many}",
+        f"{some(p for p, *_ in rewinds)}: the committed offset was set back, and up to {many}",
         f"{blame} shows what did it; if nobody meant to, stop the readers and set it forward again",
         [
             f"{partition}: committed {now}, and {was} before {utc(event.timestamp_ms)}"
             + (f": {event.cause}" if event.cause else "")
-            for partition, was, now, event in found[:SHOWN]
+            for partition, was, now, event in rewinds[:SHOWN]
         ],
     )
 
@@ -48,13 +48,13 @@ def _before(facts: Facts) -> dict[TopicPartition, tuple[int, Event]]:
     Commits of one member may overtake each other for a moment: those do not count.
     """
     passed = 0 if not facts.group.known_members else SUSPECT_MS
-    found: dict[TopicPartition, tuple[int, Event]] = {}
+    before: dict[TopicPartition, tuple[int, Event]] = {}
     for event in facts.recent:
         if event.kind in _KINDS and facts.age_ms(event.timestamp_ms) >= passed:
             for partition, was in zip(event.partitions, event.before, strict=False):
-                if was > found.get(partition, (-1, event))[0]:
-                    found[partition] = was, event
-    return found
+                if was > before.get(partition, (-1, event))[0]:
+                    before[partition] = was, event
+    return before
 
 
 _KINDS = (Kind.REWOUND, Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)

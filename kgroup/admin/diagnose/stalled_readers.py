@@ -40,8 +40,8 @@ class Silent:
 
 def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
-    found = facts.with_status(PartitionStatus.STALLED)
-    stalled = {partition for partition, _, status in found if status.weight == weight}
+    rows = facts.with_status(PartitionStatus.STALLED)
+    stalled = {partition for partition, _, status in rows if status.weight == weight}
     if not stalled or facts.state is None:
         return []
     newest = max(facts.committed_ms.values(), default=-1)
@@ -57,7 +57,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         since = last if whole else since
         silent_ms = max(newest, facts.now_ms if whole else newest) - since
         silent.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
-    return sorted(silent, key=lambda each: (each.since_ms, name_of(each.member)))
+    return sorted(silent, key=lambda reader: (reader.since_ms, name_of(reader.member)))
 
 
 def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
@@ -73,14 +73,14 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
                 for partition, row, status in left[:SHOWN]
             ],
         )
-    if whole := [each for each in silent if each.whole]:
+    if whole := [reader for reader in silent if reader.whole]:
         yield _stopped_members(facts, whole)
-    if partly := [each for each in silent if not each.whole]:
+    if partly := [reader for reader in silent if not reader.whole]:
         from kgroup.history.fold.events import duration_text
 
-        partitions = [partition for each in partly for partition in each.waiting]
-        holder = {partition: each for each in partly for partition in each.waiting}
-        shortest = duration_text(min(each.silent_ms for each in partly))
+        partitions = [partition for reader in partly for partition in reader.waiting]
+        holder = {partition: reader for reader in partly for partition in reader.waiting}
+        shortest = duration_text(min(reader.silent_ms for reader in partly))
         stands = "stands" if len(partitions) == 1 else "stand"
         yield (
             f"{some(partitions)} {stands} still for {shortest} while the member's others go on",
@@ -98,9 +98,9 @@ def _left_behind(
     facts: Facts, weight: Weight, silent: Sequence[Silent]
 ) -> list[tuple[TopicPartition, OffsetRow, Status]]:
     """Return the stalled partitions of this weight that no member holds."""
-    held = {partition for each in silent for partition in each.waiting}
+    held = {partition for reader in silent for partition in reader.waiting}
     stalled = facts.with_status(PartitionStatus.STALLED)
-    return [each for each in stalled if each[2].weight == weight and each[0] not in held]
+    return [row for row in stalled if row[2].weight == weight and row[0] not in held]
 
 
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
@@ -136,5 +136,5 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
 
 
 def _rows_of(facts: Facts, partitions: Sequence[TopicPartition]) -> list[tuple[TopicPartition, OffsetRow]]:
-    wanted = set(partitions)
-    return [(partition, row) for partition, row in facts.rows if partition in wanted]
+    chosen = set(partitions)
+    return [(partition, row) for partition, row in facts.rows if partition in chosen]

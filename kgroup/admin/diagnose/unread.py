@@ -40,21 +40,21 @@ def look_at_the_unread(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what happens to unread records: a few requests per leader, for all groups."""
     if not facts or LAG in facts[0].left_out:
         return facts
-    behind = [(each, _behind(each)) for each in facts]
+    behind = [(f, _behind(f)) for f in facts]
     places = set[TopicPartition]().union(*(those for _, those in behind))
     known = _going(cluster, behind, places) if places else facts
-    held = {each.group.group_id: those for each in known if (those := _held_back(each))}
+    held = {f.group.group_id: those for f in known if (those := _held_back(f))}
     if not held or TRANSACTIONS in facts[0].left_out:
         return known
     try:
-        transactions = open_transactions(cluster, {place for those in held.values() for place in those})
+        transactions = open_transactions(cluster, {p for those in held.values() for p in those})
     except KgroupError:
         transactions = {}  # it adds to a finding, and decides nothing
     return [
-        each.also(holding={place: transactions.get(place, ()) for place in held[each.group.group_id]})
-        if each.group.group_id in held
-        else each
-        for each in known
+        f.also(holding={p: transactions.get(p, ()) for p in held[f.group.group_id]})
+        if f.group.group_id in held
+        else f
+        for f in known
     ]
 
 
@@ -80,7 +80,7 @@ def _going(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> list[Facts]:
     """Return the facts with the partitions whose unread records are about to be deleted."""
-    facts = [each for each, _ in behind]
+    facts = [f for f, _ in behind]
     names = sorted({partition.topic for partition in places})
     try:
         settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
@@ -100,23 +100,25 @@ def _going(
     aged = _written_before(cluster, {partition: int(ms * NEAR) for partition, ms in kept.items()}, behind)
     now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
-    for (each, those), (old, unsure, unseen) in zip(behind, aged, strict=True):
+    for (group_facts, those), (old, unsure, unseen) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
         rest = kept.keys() & those.keys() - old - unsure if left else ()
         ours, decided = [*sorted(old), *sorted(rest)][:left], sorted(unsure)[:doubtful]
         left, doubtful = left - len(ours), doubtful - len(decided)
-        each = each.also(*unseen)
-        chosen.append((each, {partition: those[partition] for partition in sorted({*ours, *decided})}, old))
+        group_facts = group_facts.also(*unseen)
+        chosen.append(
+            (group_facts, {partition: those[partition] for partition in sorted({*ours, *decided})}, old)
+        )
     times = times_at(cluster, [at for _, looked_at, _ in chosen for at in looked_at.items()])
     known = []
-    for each, looked_at, old in chosen:
+    for group_facts, looked_at, old in chosen:
         going = {
             partition: Going(kept[partition], at if isinstance(at, int) else None)
             for partition in sorted(old | looked_at.keys())
             for at in (times.get((partition, looked_at.get(partition, -1))),)
             if (now_ms - at >= kept[partition] * NEAR if isinstance(at, int) else partition in old)
         }
-        known.append(each.also(going=going) if going else each)
+        known.append(group_facts.also(going=going) if going else group_facts)
     return known
 
 
@@ -129,20 +131,20 @@ def _written_before(
     """
     now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
-    cut = {partition for each, _ in behind for partition, _, _ in each.with_status(*_CUT)}
+    cut = {partition for f, _ in behind for partition, _, _ in f.with_status(*_CUT)}
     asked = cut & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
-    begins = {place: at.offset for place, at in starts.items() if isinstance(at, ListedOffset)}
+    begins = {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
     # Where all is young, as in most partitions of all groups.
     young = {
-        place: at.offset
+        partition: at.offset
         if isinstance(at, ListedOffset) and at.offset >= 0 and at.timestamp_ms <= now_ms
         else inf
-        for place, at in listed.items()
+        for partition, at in listed.items()
     }
     for _, those in behind:
         old, unsure, unseen = set(), set(), list[Unseen]()
-        for partition, first in [(place, at) for place, at in those.items() if at < young.get(place, 0)]:
+        for partition, first in [(p, at) for p, at in those.items() if at < young.get(p, 0)]:
             at = listed[partition]
             if isinstance(at, KgroupError):
                 what = f"how long records of {partition} have been unread: {at.message}"
@@ -167,11 +169,11 @@ def unread(facts: Facts) -> Iterator[Found]:
             f"{row.last_stable_offset}, log end {row.log_end_offset}"
             for partition, row in islice(sorted(rows.items()), SHOWN)
         ]
-        known = {each for those in facts.holding.values() for each in those}
+        known = {transaction for those in facts.holding.values() for transaction in those}
         evidence += [
-            f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
-            + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")
-            for each in sorted(known, key=lambda each: each.transactional_id)[:SHOWN]
+            f"transactional id {t.transactional_id!r}, producer {t.producer_id}, {t.state}"
+            + (f" since {utc(t.start_ms)}" if t.start_ms >= 0 else "")
+            for t in sorted(known, key=lambda transaction: transaction.transactional_id)[:SHOWN]
         ]
         if not known:
             evidence.append(
@@ -191,9 +193,9 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         return
     from kgroup.history.fold.events import duration_text
 
-    dated = {partition: each for partition, each in facts.going.items() if each.written_ms is not None}
+    dated = {partition: going for partition, going in facts.going.items() if going.written_ms is not None}
     first = (
-        min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in dated.values())
+        min((going.written_ms or 0) + going.retention_ms - facts.now_ms for going in dated.values())
         if dated
         else None
     )
@@ -206,8 +208,8 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
         f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
         [
-            f"{partition}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
-            f"{each.retention_ms} ({duration_text(each.retention_ms)})"
-            for partition, each in sorted(dated.items())[:SHOWN]
+            f"{partition}: the oldest unread record is of {utc(going.written_ms or 0)}, {RETENTION} is "
+            f"{going.retention_ms} ({duration_text(going.retention_ms)})"
+            for partition, going in sorted(dated.items())[:SHOWN]
         ],
     )
