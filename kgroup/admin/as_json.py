@@ -31,18 +31,18 @@ def _plain(value: object) -> object:
     if kind in PLAIN:
         return value
     if kind is tuple or kind is list:
-        return [_plain(each) for each in value]  # type: ignore[attr-defined]
+        return [_plain(item) for item in value]  # type: ignore[attr-defined]
     reader = _READERS[kind] if kind in _READERS else _reader_of(kind)
     if reader is not None:
         names, read = reader
         values = read(value)
         if PLAIN.issuperset(map(type, values)):
             return dict(zip(names, values, strict=True))
-        return {name: _plain(each) for name, each in zip(names, values, strict=True)}
+        return {name: _plain(item) for name, item in zip(names, values, strict=True)}
     if isinstance(value, tuple | list | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 

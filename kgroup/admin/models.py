@@ -288,13 +288,13 @@ class Commits:
     @classmethod
     def of(cls, stored: Committed) -> Commits:
         """Return the columns of offsets by partition."""
-        cells = [(place, at.offset, at.leader_epoch, at.metadata) for place, at in sorted(stored.items())]
+        cells = [(p, at.offset, at.leader_epoch, at.metadata) for p, at in sorted(stored.items())]
         return cls(*zip(*cells, strict=True))
 
     @property
     def by_place(self) -> Committed:
         """The same by partition."""
-        return {place: OffsetAndMetadata(at, epoch, text) for place, at, epoch, text in self.cells}
+        return {partition: OffsetAndMetadata(at, epoch, text) for partition, at, epoch, text in self.cells}
 
     @property
     def cells(self) -> Iterator[tuple[TopicPartition, int, int, str]]:
@@ -446,13 +446,13 @@ class RowsToMake:
     def behind(self) -> dict[TopicPartition, int]:
         """The partitions that are behind, with their committed offsets."""
         columns = zip(self.places, self.offsets, self.lags, strict=True)
-        return {place: offset for place, offset, lag in columns if lag}
+        return {partition: offset for partition, offset, lag in columns if lag}
 
     @property
     def by_status(self) -> dict[Status, list[TopicPartition]]:
         """The partitions by their status."""
         pairs = [*zip(self.places, self.lags, strict=True)]
-        read, late = [place for place, lag in pairs if not lag], [place for place, lag in pairs if lag]
+        read, late = [p for p, lag in pairs if not lag], [p for p, lag in pairs if lag]
         return ({READ: read} if read else {}) | ({self.waits: late} if late else {})
 
 

@@ -109,14 +109,14 @@ def unlike(now: Iterable[Setting], changes: Mapping[str, str | None]) -> tuple[s
     return tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
 
 
-def _equal(reported: str | None, wanted: str | None) -> bool:
+def _equal(reported: str | None, value: str | None) -> bool:
     """Return whether a broker reports the wanted value, perhaps in its own form: 60000 for 060000."""
-    if reported is None or wanted is None:
-        return reported is wanted
-    written = [[part.strip() for part in text.split(",")] for text in (reported, wanted)]
-    numbers = [text.strip() for text in (reported, wanted)]
+    if reported is None or value is None:
+        return reported is value
+    written = [[part.strip() for part in text.split(",")] for text in (reported, value)]
+    numbers = [text.strip() for text in (reported, value)]
     return written[0] == written[1] or (
-        all(text.isascii() and text.isdigit() for text in numbers) and int(reported) == int(wanted)
+        all(text.isascii() and text.isdigit() for text in numbers) and int(reported) == int(value)
     )
 
 

@@ -153,11 +153,11 @@ READING: Final = Status(PartitionStatus.READING, OK)
 def status_of(facts: PartitionFacts) -> Status:
     """Return the one status of a partition, for every combination of facts, seen or not."""
     for rule in RULES:
-        found = rule(facts)
-        if isinstance(found, Status):
-            return found
-        if isinstance(found, Unseen):
-            return unknown(found)
+        verdict = rule(facts)
+        if isinstance(verdict, Status):
+            return verdict
+        if isinstance(verdict, Unseen):
+            return unknown(verdict)
     return READING
 
 

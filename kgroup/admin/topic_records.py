@@ -56,12 +56,12 @@ def produce(
     partitions = _partitions(topics, topic, partition)
     dealt = tuple(partitions[n % len(partitions)] for n in range(len(records)))
     now_ms = cluster.now_ms()
-    for place in dict.fromkeys(dealt):
-        leader = leader_of(place, topics)
+    for target in dict.fromkeys(dealt):
+        leader = leader_of(target, topics)
         if isinstance(leader, KgroupError):
             raise leader
-        own = [record for record, there in zip(records, dealt, strict=True) if there == place]
-        data = PartitionProduceData(index=place.partition, records=encode_batch(own, timestamp_ms=now_ms))
+        own = [record for record, there in zip(records, dealt, strict=True) if there == target]
+        data = PartitionProduceData(index=target.partition, records=encode_batch(own, timestamp_ms=now_ms))
         request = ProduceRequest(
             acks=ALL_REPLICAS,
             timeout_ms=int(cluster.retry.timeout_s * 1000),
@@ -69,7 +69,7 @@ def produce(
         )
         answer = cluster.ask(leader, request, ProduceResponse, versions=(3, NAMES_UNTIL))
         result = answer.responses[0].partition_responses[0]
-        check(result.error_code, str(place), result.error_message, [on_topic(WRITE, topic)])
+        check(result.error_code, str(target), result.error_message, [on_topic(WRITE, topic)])
     return dealt
 
 
@@ -82,9 +82,7 @@ def read(cluster: ClusterView, topic: str, partition: int | None = None) -> tupl
     places = _partitions(topics, topic, partition)
     starts, ends = (_listed(cluster, places, which) for which in (EARLIEST, LATEST))
     return tuple(
-        record
-        for place in places
-        for record in _records(cluster, place, leader_of(place, topics), starts[place], ends[place])
+        record for p in places for record in _records(cluster, p, leader_of(p, topics), starts[p], ends[p])
     )
 
 
@@ -94,7 +92,7 @@ def _partitions(topics: Mapping[str, object], topic: str, partition: int | None)
         raise known
     if not isinstance(known, TopicDescription):
         raise refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic}")
-    numbers = [each.partition for each in known.partitions]
+    numbers = [partition.partition for partition in known.partitions]
     if partition is not None and partition not in numbers:
         raise ConfigError(f"topic {topic} has no partition {partition}", f"it has {len(numbers)}, from 0 on")
     return [TopicPartition(topic, number) for number in numbers if partition in (None, number)]
@@ -102,24 +100,26 @@ def _partitions(topics: Mapping[str, object], topic: str, partition: int | None)
 
 def _listed(cluster: ClusterView, places: Sequence[TopicPartition], which: int) -> dict[TopicPartition, int]:
     offsets: dict[TopicPartition, int] = {}
-    for place, at in list_offsets(cluster, dict.fromkeys(places, which)).items():
+    for partition, at in list_offsets(cluster, dict.fromkeys(places, which)).items():
         if isinstance(at, KgroupError):
             raise at
-        offsets[place] = at.offset
+        offsets[partition] = at.offset
     return offsets
 
 
 def _records(
-    cluster: ClusterView, place: TopicPartition, leader: int | KgroupError, position: int, end: int
+    cluster: ClusterView, partition: TopicPartition, leader: int | KgroupError, position: int, end: int
 ) -> Iterator[Record]:
     if isinstance(leader, KgroupError):
         raise leader
     while position < end:
-        data = _fetched(cluster, place, leader, position)
+        data = _fetched(cluster, partition, leader, position)
         records, after = _committed(data, position)
-        for each in records:
-            if each.offset < end:
-                yield Record(*place, each.offset, each.timestamp_ms, each.key, each.value, each.headers)
+        for entry in records:
+            if entry.offset < end:
+                yield Record(
+                    *partition, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers
+                )
         if after == position:
             return  # an open transaction: nothing after it can be read yet
         position = after
@@ -127,7 +127,7 @@ def _records(
 
 def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
     """Return records from a position on without markers and aborted ones, and where to continue."""
-    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    aborted = sorted((t.first_offset, t.producer_id) for t in data.aborted_transactions or ())
     within: set[int] = set()
     records: list[LogRecord] = []
     for batch in batches_in(data.records or b""):
@@ -141,20 +141,22 @@ def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int
     return records, position
 
 
-def _fetched(cluster: ClusterView, place: TopicPartition, leader: int, position: int) -> PartitionData:
-    wanted = FetchPartition(partition=place.partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)
+def _fetched(cluster: ClusterView, partition: TopicPartition, leader: int, position: int) -> PartitionData:
+    fetch = FetchPartition(
+        partition=partition.partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES
+    )
     request = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
         isolation_level=READ_COMMITTED,
-        topics=(FetchTopic(topic=place.topic, partitions=(wanted,)),),
+        topics=(FetchTopic(topic=partition.topic, partitions=(fetch,)),),
     )
 
     def ask(left_s: float) -> FetchResponse:
         return cluster.ask(leader, request, FetchResponse, versions=(4, NAMES_UNTIL), timeout_s=left_s)
 
     answer = cluster.retry.call(ask, idempotent=True)
-    check(answer.error_code, f"reading {place}")
+    check(answer.error_code, f"reading {partition}")
     data = answer.responses[0].partitions[0]
-    check(data.error_code, f"reading {place}", needs=[on_topic(READ, place.topic)])
+    check(data.error_code, f"reading {partition}", needs=[on_topic(READ, partition.topic)])
     return data

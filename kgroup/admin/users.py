@@ -104,21 +104,21 @@ class Users:
 
         Raise BrokerRefused with RESOURCE_NOT_FOUND for a user who has none.
         """
-        wanted = tuple(map(_mechanism, mechanisms))
-        if not wanted:
+        chosen = tuple(map(_mechanism, mechanisms))
+        if not chosen:
             known, errors = self.list([user])
             if errors:
                 code = ErrorCode.__members__.get(errors[0].code, ErrorCode.UNKNOWN_SERVER_ERROR)
                 missing = code is ErrorCode.RESOURCE_NOT_FOUND
                 detail = "there is no such user" if missing else errors[0].message
                 raise refused(code, f"removing user {user}", detail, [on_cluster(ALTER)])
-            wanted = tuple(_mechanism(entry.mechanism) for each in known for entry in each.mechanisms)
-        for mechanism in wanted:
+            chosen = tuple(_mechanism(entry.mechanism) for user in known for entry in user.mechanisms)
+        for mechanism in chosen:
             change = ScramCredentialDeletion(name=user, mechanism=mechanism)
             _alter(
                 self._cluster, AlterUserScramCredentialsRequest(deletions=(change,)), f"removing user {user}"
             )
-        return tuple(mechanism.spelling for mechanism in wanted)
+        return tuple(mechanism.spelling for mechanism in chosen)
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
@@ -133,7 +133,7 @@ def _mechanism(spelling: str) -> ScramMechanism:
     try:
         return ScramMechanism.named(spelling.upper())
     except ValueError:
-        known = ", ".join(each.spelling for each in ScramMechanism)
+        known = ", ".join(mechanism.spelling for mechanism in ScramMechanism)
         raise ConfigError(f"{spelling} is not a SCRAM mechanism", f"there are {known}") from None
 
 

@@ -57,14 +57,14 @@ class Clock:
         told = self.off_ms is not None
         return not told and self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
 
-    def is_future(self, place: TopicPartition) -> bool:
+    def is_future(self, partition: TopicPartition) -> bool:
         """Return whether a record of this partition is stamped so late that others' times are not trusted."""
-        newest = self.stamps.get(place)
+        newest = self.stamps.get(partition)
         return newest is not None and newest.timestamp_ms > self.most_ms + FUTURE_MS
 
-    def may_be_behind(self, place: TopicPartition) -> bool:
+    def may_be_behind(self, partition: TopicPartition) -> bool:
         """Return whether records of this partition may be older than this machine's time says."""
-        return self.is_behind or place in self.ahead
+        return self.is_behind or partition in self.ahead
 
     @property
     def doubt(self) -> str | None:
@@ -145,11 +145,11 @@ def clocks_of(
     told = cache(lambda: _told(cluster))
 
     def clock(places: Collection[TopicPartition]) -> Clock:
-        found = seen.clock(places)
-        if seen.shows_now and not found.is_behind:
-            return found
+        measured = seen.clock(places)
+        if seen.shows_now and not measured.is_behind:
+            return measured
         if (controller := told()) is None:
-            return found
+            return measured
         now_ms, off_ms = controller
         return replace(seen._replace(here_ms=now_ms).clock(places), ahead=frozenset(), off_ms=off_ms)
 
@@ -203,7 +203,7 @@ class _Stamps(NamedTuple):
         return self.here_ms - max(self.coordinators or [0]) <= AGREE_MS
 
     def clock(self, places: Collection[TopicPartition]) -> Clock:
-        stamps = {place: self.others[place] for place in places if place in self.others}
+        stamps = {partition: self.others[partition] for partition in places if partition in self.others}
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
             ahead = frozenset(p for p, at in stamps.items() if at.timestamp_ms > self.here_ms + BEHIND_MS)
@@ -223,17 +223,15 @@ def _stamps(
         topics = known if known and OFFSETS_TOPIC in known else cluster.topics([OFFSETS_TOPIC])
         topic = topics[OFFSETS_TOPIC]
         parts = topic.partitions if isinstance(topic, TopicDescription) else ()
-        places = [TopicPartition(OFFSETS_TOPIC, each.partition) for each in parts]
-        wanted = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
+        places = [TopicPartition(OFFSETS_TOPIC, part.partition) for part in parts]
+        asked = dict.fromkeys((*places, *also), MAX_TIMESTAMP)
         # Where other partitions' topics are not known, they are asked for.
         began = cluster.now_ms()
-        listed = list_offsets(cluster, wanted, topics if topics is known or not also else None)
+        listed = list_offsets(cluster, asked, topics if topics is known or not also else None)
         # What was written while the brokers answered is not ahead of this machine.
         here_ms += max(cluster.now_ms() - began, 0)
     except KgroupError:
         return _Stamps(here_ms)
-    stamps = {
-        place: at for place, at in listed.items() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
-    }
-    ours = [at.timestamp_ms for place, at in stamps.items() if place.topic == OFFSETS_TOPIC]
+    stamps = {p: at for p, at in listed.items() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0}
+    ours = [at.timestamp_ms for partition, at in stamps.items() if partition.topic == OFFSETS_TOPIC]
     return _Stamps(here_ms, ours if parts else None, stamps)

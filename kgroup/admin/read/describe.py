@@ -88,17 +88,17 @@ def _look(
     cluster: ClusterView, group_ids: Sequence[str], topics: Topics | None, extras: _Extras
 ) -> Description:
     answers = groups_only(cluster, group_ids, topologies=extras.topologies)
-    found = [group for group in answers.values() if isinstance(group, GroupDescription)]
+    groups = [group for group in answers.values() if isinstance(group, GroupDescription)]
     if extras.expected:
         from kgroup.admin.read.registration import with_registrations
 
-        found = with_registrations(cluster, found)
+        groups = with_registrations(cluster, groups)
     if topics is not None:
-        found = _with_offsets(cluster, found, topics)
+        groups = _with_offsets(cluster, groups, topics)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
-    return Description(tuple(found), errors)
+    return Description(tuple(groups), errors)
 
 
 def groups_only(
@@ -157,8 +157,8 @@ def _ask(
 
         answers: Answers[GroupDescription] = dict.fromkeys(named, not_found(""))
         asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
-        wanted = ConsumerGroupDescribeRequest(group_ids=asked)
-        for result in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
+        message = ConsumerGroupDescribeRequest(group_ids=asked)
+        for result in request(message, ConsumerGroupDescribeResponse).groups if asked else ():
             if (failed := undescribed(result)) is not None:
                 answers[result.group_id] = failed
                 continue
@@ -269,7 +269,7 @@ def _with_offsets(
     }
     if share:
         needed.add(SHARE_STATE)
-    alike = {id(each.places): each.places for each in stored.values()}
+    alike = {id(commits.places): commits.places for commits in stored.values()}
     committed = set[TopicPartition]().union(*alike.values())
     if groups:
         topics.learn({p.topic for p in committed} | needed | {OFFSETS_TOPIC})
@@ -277,16 +277,16 @@ def _with_offsets(
         name: never_committed(stored[name], group.known_members, read[name] | new[name], topics.counts)
         for name, group in by_name.items()
     }
-    known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
-    for name, found in known_shared.items():
-        unread[name] |= found.without_start
+    known_shared = {name: answer for name, answer in shared.items() if not isinstance(answer, KgroupError)}
+    for name, answer in known_shared.items():
+        unread[name] |= answer.without_start
     bare = set().union(*unread.values())
     ends = log_ends(cluster, bare | committed, topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
-    maybe = {place for name in new for place in unread[name] if place.topic in new[name]}
+    maybe = {partition for name in new for partition in unread[name] if partition.topic in new[name]}
     sight = topics.look_behind(groups, stored.values(), ends, starts, maybe)
     for name, matching in new.items():
-        unread[name] -= {place for place in unread[name] - topics.begun if place.topic in matching}
+        unread[name] -= {p for p in unread[name] - topics.begun if p.topic in matching}
     seen = _Seen(
         topics.known,
         topics.all_seen,
@@ -324,17 +324,17 @@ class Topics:
         new = set(names) - self.known.keys()
         if not new:
             return
-        found, self.all_seen = topics_asked(self._cluster, new)
-        self.known |= found
+        topics, self.all_seen = topics_asked(self._cluster, new)
+        self.known |= topics
         # Partitions of the topics that are known to exist or known not to.
         counts: dict[str, int | None] = {}
-        for name, topic in found.items():
+        for name, topic in topics.items():
             if isinstance(topic, TopicDescription):
                 counts[name] = len(topic.partitions)
             elif is_gone(topic):
                 counts[name] = None
         self.counts |= counts
-        if isinstance(stored := found.get(OFFSETS_TOPIC), TopicDescription):
+        if isinstance(stored := topics.get(OFFSETS_TOPIC), TopicDescription):
             from kgroup.admin.read.in_sync import InSync
 
             self.in_sync = InSync(self._cluster, stored)
@@ -357,35 +357,35 @@ class Topics:
         from kgroup.admin.read.open_transactions import producers
         from kgroup.admin.read.readable import Logs
 
-        last = {place: end.offset for place, end in ends.items() if isinstance(end, ListedOffset)}
+        last = {partition: end.offset for partition, end in ends.items() if isinstance(end, ListedOffset)}
         behind: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        for alike in grouped((id(each.places), each) for each in stored).values():
-            at_each = zip(*[each.offsets for each in alike], strict=True)
-            for place, at in zip(alike[0].places, at_each, strict=True):
-                if those := {offset for offset in set(at) if offset < last.get(place, 0)}:
-                    behind[place] |= those
-        for place, start in starts.items():
-            begins = start.offset if isinstance(start, ListedOffset) else last.get(place, 0)
-            if begins < last.get(place, 0) and not (begins and place in maybe):
-                behind[place].add(begins)
+        for alike in grouped((id(commits.places), commits) for commits in stored).values():
+            at_each = zip(*[commits.offsets for commits in alike], strict=True)
+            for partition, at in zip(alike[0].places, at_each, strict=True):
+                if those := {offset for offset in set(at) if offset < last.get(partition, 0)}:
+                    behind[partition] |= those
+        for partition, start in starts.items():
+            begins = start.offset if isinstance(start, ListedOffset) else last.get(partition, 0)
+            if begins < last.get(partition, 0) and not (begins and partition in maybe):
+                behind[partition].add(begins)
         if not behind:
             return Sight(ends, starts)
         self._logs = logs = self._logs or Logs(self._cluster)
         logs.look(behind, self.known)
         views = logs.views
         held = {
-            place
-            for place in behind
-            if isinstance(stable := views[place].stable, int) and stable < last[place]
+            partition
+            for partition in behind
+            if isinstance(stable := views[partition].stable, int) and stable < last[partition]
         }
         # How long records have waited matters where somebody is to read them, and where readers are held
         # back.
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
         logs.recent((owned & behind.keys()) | held | (behind.keys() & maybe), self.known, self._began_ms)
         self.begun = logs.begun(behind.keys() & maybe, self.known)
-        found = producers(self._cluster, held, self.known) if held else {}
-        logs.hold(held, found)
-        return Sight(ends, starts, views, found)
+        writers = producers(self._cluster, held, self.known) if held else {}
+        logs.hold(held, writers)
+        return Sight(ends, starts, views, writers)
 
 
 @value
@@ -477,21 +477,21 @@ def in_rounds(
     A failure of the first round is raised; one of a later round ends the rounds, and is reported for each
     group that is left.
     """
-    wanted = list(dict.fromkeys(group_ids))
+    names = list(dict.fromkeys(group_ids))
     start, size = 0, FIRST
     while True:
-        named = wanted[start : start + size]
+        named = names[start : start + size]
         try:
             description = look(named)
         except KgroupError as error:
             if not start:
                 raise
-            yield Description((), tuple(item_error(group, error) for group in wanted[start:]))
+            yield Description((), tuple(item_error(group, error) for group in names[start:]))
             return
         rows = sum(group.row_count for group in description.groups)
         yield description
         del description  # its groups are not kept while the next ones are requested
         start += size
-        if start >= len(wanted):
+        if start >= len(names):
             return
         size = min(max(ROWS * len(named) // max(rows, 1), 1), MOST)

@@ -43,15 +43,15 @@ def find(
     group: GroupDescription, topics: PartitionCounts, in_sync: InSync | None = None
 ) -> tuple[Finding, ...]:
     """Return the findings of a group described with members and offsets, by code."""
-    found = [
+    findings = [
         Finding(code, CODES[code].severity, message, hint)
         for code, check in _CHECKS.items()
         for message, hint in check(group, topics)
     ]
     if in_sync is not None and group.offsets_partition is not None:
         stored = in_sync.too_few(group.offsets_partition)
-        found += [Finding(UNSTORED, CODES[UNSTORED].severity, *pair) for pair in stored]
-    return tuple(sorted(found, key=attrgetter("code")))
+        findings += [Finding(UNSTORED, CODES[UNSTORED].severity, *pair) for pair in stored]
+    return tuple(sorted(findings, key=attrgetter("code")))
 
 
 def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -90,9 +90,9 @@ def _late(group: GroupDescription, member: Member) -> Pair:
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
         holders = [
-            each
-            for each in group.known_members
-            if each is not member and not partitions_of(each.assignment).isdisjoint(missing)
+            other
+            for other in group.known_members
+            if other is not member and not partitions_of(other.assignment).isdisjoint(missing)
         ]
         held = "not yet given up by the previous owner"
         if holders:
@@ -194,8 +194,7 @@ def _spare(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     read = {topic for member in idle for topic in member.subscribed_topics or ()}
     alike = group.type != STREAMS and len({member.subscribed_topics for member in there}) == 1
     owned = {
-        m.name: sum(len(each.partitions) for each in m.assignment or () if alike or each.topic in read)
-        for m in there
+        m.name: sum(len(a.partitions) for a in m.assignment or () if alike or a.topic in read) for m in there
     }
     most = max(owned, key=lambda name: owned[name], default="")
     few = idle or [member for member in there if alike and owned[member.name] * 2 < owned[most]]
@@ -317,7 +316,7 @@ def _applications(group: GroupDescription, topics: PartitionCounts) -> Iterator[
     apart: list[tuple[set[str], list[Member]]] = []
     for member in group.known_members:
         names, members = set(member.subscribed_topics or ()), [member]
-        for one in [each for each in apart if each[0] & names]:
+        for one in [pair for pair in apart if pair[0] & names]:
             apart.remove(one)
             names |= one[0]
             members += one[1]
@@ -359,7 +358,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
     if beyond:
         reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
-        said = [f"{place}: {at} is {at - end} beyond the end {end}" for place, (at, end) in beyond.items()]
+        said = [f"{p}: {at} is {at - end} beyond the end {end}" for p, (at, end) in beyond.items()]
         every = f"{some(beyond)}, committed beyond their ends: " if len(said) > SHOWN else ""
         yield every + first_of(said, SHOWN, "; "), hint
 
@@ -402,10 +401,10 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
 def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if not group.known_members or not _subscriptions_known(group):
         return
-    wanted = subscribed(group)
-    if {place.topic for place in group.places} <= wanted:
+    read = subscribed(group)
+    if {partition.topic for partition in group.places} <= read:
         return
-    stale = [row for row in group.offsets if row.committed_offset is not None and row.topic not in wanted]
+    stale = [row for row in group.offsets if row.committed_offset is not None and row.topic not in read]
     if stale:
         names = sorted({row.topic for row in stale})
         waiting = sum(row.work or 0 for row in stale)

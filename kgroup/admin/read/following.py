@@ -42,6 +42,6 @@ def follow(source: Source, selection: Chosen, for_s: float) -> Iterator[News]:
         source.try_again()
         events = [event for reader in readers for event in in_order(reader.advance())]
         shared = shared or source.delivery_readers(readers, selection)
-        events += [event for each in shared for event in in_order(each.advance())]
+        events += [event for reader in shared for event in in_order(reader.advance())]
         events.sort(key=lambda event: event.timestamp_ms)
         yield News(events, [reader.coverage for reader in readers], source.failures)

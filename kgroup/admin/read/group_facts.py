@@ -160,7 +160,7 @@ class GroupFacts:
         names, patterns = self._subscriptions
         if topic in names:
             return True
-        matching = [each for each, pattern in patterns.items() if pattern.fullmatch(topic)]
+        matching = [regex for regex, pattern in patterns.items() if pattern.fullmatch(topic)]
         if matching:
             resolved = committed is not None or unassigned_patterns(self._group).intersection(matching)
             return True if resolved else _UNRESOLVED
@@ -171,7 +171,7 @@ class GroupFacts:
         members = self._group.known_members
         names = {topic for member in members for topic in member.subscribed_topics or ()}
         regexes = {member.subscribed_regex for member in members if member.subscribed_regex}
-        return frozenset(names), {each: compile_regex(each) for each in regexes if fault_of(each) is None}
+        return frozenset(names), {regex: compile_regex(regex) for regex in regexes if fault_of(regex) is None}
 
     @cached_property
     def _opaque(self) -> bool:

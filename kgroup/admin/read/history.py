@@ -35,10 +35,10 @@ def read_each(
 
     The failure to read a partition is the answer for its groups.
     """
-    found: Answers[T] = {}
+    answers: Answers[T] = {}
     for partition, names in topic.by_partition(group_ids).items():
         try:
-            found |= read(topic.log(partition), names)
+            answers |= read(topic.log(partition), names)
         except KgroupError as error:
-            found |= dict.fromkeys(names, error)
-    return found
+            answers |= dict.fromkeys(names, error)
+    return answers

@@ -27,9 +27,9 @@ class InSync:
         self._cluster = cluster
         self._topic = topic.name
         self._lagging = {
-            each.partition: (len(each.replicas), lagging)
-            for each in topic.partitions
-            if (lagging := sorted({*each.replicas} - {*each.isr}))
+            partition.partition: (len(partition.replicas), lagging)
+            for partition in topic.partitions
+            if (lagging := sorted({*partition.replicas} - {*partition.isr}))
         }
 
     def too_few(self, partition: int) -> Iterator[tuple[str, str]]:
@@ -58,11 +58,11 @@ class InSync:
     @cached_property
     def _minimum(self) -> int | ItemError:
         try:
-            found = topic_settings(self._cluster, [self._topic], MIN_IN_SYNC).get(self._topic)
+            setting = topic_settings(self._cluster, [self._topic], MIN_IN_SYNC).get(self._topic)
         except KgroupError as error:
-            found = error
-        if isinstance(found, KgroupError):
-            return item_error(MIN_IN_SYNC, found)
-        number = number_of(found)
+            setting = error
+        if isinstance(setting, KgroupError):
+            return item_error(MIN_IN_SYNC, setting)
+        number = number_of(setting)
         unsaid = ItemError(MIN_IN_SYNC, "NOT_TOLD", f"the broker does not report that of {self._topic}")
         return unsaid if number is None else number

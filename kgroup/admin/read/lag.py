@@ -63,14 +63,14 @@ def topics_read(group: GroupDescription, visible: Iterable[str] = ()) -> set[str
         for has in (member.assignment, member.target_assignment)
         for topic in (*(member.subscribed_topics or ()), *(e.topic for e in has or ()))
     }
-    return read.union(*(matching_topics(compile_regex(each), visible) for each in unassigned_patterns(group)))
+    return read.union(*(matching_topics(compile_regex(r), visible) for r in unassigned_patterns(group)))
 
 
 def topics_matched(group: GroupDescription, visible: Iterable[str]) -> set[str]:
     """Return the visible topics that match the patterns of a group's members."""
     patterns = {member.subscribed_regex for member in group.known_members} - {None, ""}
-    valid = [compile_regex(each) for each in patterns if each and fault_of(each) is None]
-    return set[str]().union(*(matching_topics(each, visible) for each in valid))
+    valid = [compile_regex(regex) for regex in patterns if regex and fault_of(regex) is None]
+    return set[str]().union(*(matching_topics(pattern, visible) for pattern in valid))
 
 
 def never_committed(
@@ -135,7 +135,7 @@ class Sight(dict[TopicPartition, SeenLog]):
     def columns(self, places: tuple[TopicPartition, ...]) -> LogColumns:
         """Return what was seen of the logs of these partitions, in their order."""
         if id(places) not in self._columns:
-            logs = [self[place] for place in places]
+            logs = [self[partition] for partition in places]
             # Where a transaction holds readers back, each row is to be seen.
             waits = [log.view.waits if log.view and log.stable == log.end else range(0) for log in logs]
             starts = [those.start for those in waits]
@@ -181,7 +181,7 @@ def rows(
     facts = GroupFacts(group, None if offsets is not None else COMMITS_UNREAD)
     cells: Iterable[tuple[TopicPartition, int | None, int, str | None]] = stored.cells
     if bare := (owners.keys() | set(unread)).difference(stored.places) if owners or unread else ():
-        cells = sorted([*cells, *((place, None, NO_LEADER_EPOCH, None) for place in bare)])
+        cells = sorted([*cells, *((partition, None, NO_LEADER_EPOCH, None) for partition in bare)])
     return tuple([_row(*cell, owners.get(cell[0]), facts, sight[cell[0]], waits_as) for cell in cells])
 
 

@@ -197,8 +197,8 @@ def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
 
 def _tasks(wire: streams_group_describe.Assignment) -> Tasks:
     def of(entries: Iterable[streams_group_describe.TaskIds]) -> tuple[SubtopologyTasks, ...]:
-        found = (SubtopologyTasks(e.subtopology_id, tuple(sorted(e.partitions))) for e in entries)
-        return tuple(sorted(found, key=lambda e: e.subtopology_id))
+        tasks = (SubtopologyTasks(e.subtopology_id, tuple(sorted(e.partitions))) for e in entries)
+        return tuple(sorted(tasks, key=lambda e: e.subtopology_id))
 
     return Tasks(of(wire.active_tasks), of(wire.standby_tasks), of(wire.warmup_tasks))
 

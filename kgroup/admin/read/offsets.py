@@ -57,7 +57,8 @@ def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Commits
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Commits]:
         answer = fetched(cluster, node, dict.fromkeys(groups), left_s)
         return {
-            g: found if isinstance(found, KgroupError) else _committed(found) for g, found in answer.items()
+            g: topics if isinstance(topics, KgroupError) else _committed(topics)
+            for g, topics in answer.items()
         }
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)

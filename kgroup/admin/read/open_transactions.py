@@ -39,8 +39,8 @@ def unstable(
             return dict.fromkeys(groups, error)
         answer = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
         return {
-            group: found if isinstance(found, KgroupError) else _unstable_of(found)
-            for group, found in answer.items()
+            group: topics if isinstance(topics, KgroupError) else _unstable_of(topics)
+            for group, topics in answer.items()
         }
 
     return cluster.ask_coordinators(partitions, ask, idempotent=True)
@@ -53,12 +53,12 @@ def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupErr
         for p in topic.partitions:
             if not p.error_code:
                 continue
-            place = TopicPartition(topic.name, p.partition_index)
+            partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                held.add(place)
+                held.add(partition)
             else:
                 needs = [on_topic(DESCRIBE, topic.name)]
-                return refused(p.error_code, f"whether the offset of {place} is stable", needs=needs)
+                return refused(p.error_code, f"whether the offset of {partition} is stable", needs=needs)
     return frozenset(held)
 
 
@@ -87,8 +87,8 @@ def open_transactions(
     )
     from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-    wanted = set(partitions)
-    found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
+    chosen = set(partitions)
+    transactions: dict[TopicPartition, list[OpenTransaction]] = {partition: [] for partition in chosen}
     for broker in cluster.brokers():
         request = ListTransactionsRequest(state_filters=ONGOING, producer_id_filters=tuple(producer_ids))
         listed = cluster.ask(broker.id, request, ListTransactionsResponse)
@@ -110,18 +110,18 @@ def open_transactions(
                 state.transaction_timeout_ms,
             )
             written = {TopicPartition(t.topic, n) for t in state.topics for n in t.partitions}
-            for place in written & wanted:
-                found[place].append(known)
-    if not all(found.values()) and (down := _without_coordinator(cluster)):
+            for partition in written & chosen:
+                transactions[partition].append(known)
+    if not all(transactions.values()) and (down := _without_coordinator(cluster)):
         what = f"partition {down[0]} of {TRANSACTION_TOPIC} has no leader, so its transactions are not known"
         raise refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, TRANSACTION_TOPIC, what)
-    return {place: tuple(each) for place, each in found.items()}
+    return {partition: tuple(those) for partition, those in transactions.items()}
 
 
 def _without_coordinator(cluster: ClusterView) -> list[int]:
     topic = cluster.topics([TRANSACTION_TOPIC]).get(TRANSACTION_TOPIC)
     parts = topic.partitions if isinstance(topic, TopicDescription) else ()
-    return [each.partition for each in parts if each.leader < 0]
+    return [part.partition for part in parts if part.leader < 0]
 
 
 def producers(
@@ -137,20 +137,18 @@ def producers(
     led, _ = by_leader(places, topics)
 
     def ask(leader: int) -> DescribeProducersResponse:
-        wanted = tuple(
+        topics = tuple(
             TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
             for topic, those in by_topic(led[leader])
         )
-        return cluster.ask(leader, DescribeProducersRequest(topics=wanted), DescribeProducersResponse)
+        return cluster.ask(leader, DescribeProducersRequest(topics=topics), DescribeProducersResponse)
 
     answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
     return {
         TopicPartition(topic.name, data.partition_index): tuple(
-            OpenProducer(
-                each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp
-            )
-            for each in data.active_producers
-            if each.current_txn_start_offset >= 0
+            OpenProducer(p.producer_id, p.producer_epoch, p.current_txn_start_offset, p.last_timestamp)
+            for p in data.active_producers
+            if p.current_txn_start_offset >= 0
         )
         for answer in answers.values()
         if not isinstance(answer, KgroupError)

@@ -40,15 +40,15 @@ def check_pattern(pattern: str, topics: Iterable[str]) -> PatternCheck:
     names = frozenset(topics)
     fault = fault_of(pattern)
     bare = pattern.replace("\\\\", "  ")
-    found = [Difference(severity, message) for sign, severity, message in _RULES if re.search(sign, bare)]
+    notes = [Difference(severity, message) for sign, severity, message in _RULES if re.search(sign, bare)]
     if pattern.startswith("^"):
         message = "a leading ^ makes librdkafka take a name for a pattern, and match its beginning only; "
         message += "brokers match whole names: end it with .* where more may follow"
-        found.append(Difference(WARN, message))
+        notes.append(Difference(WARN, message))
     if re.search(r"(?<!\\),", pattern):
         message = "tools that take comma lists of topics split the pattern at its comma"
-        found.append(Difference(WARN, message))
-    differences = tuple(each for each in found if fault is not None or each.severity == WARN)
+        notes.append(Difference(WARN, message))
+    differences = tuple(d for d in notes if fault is not None or d.severity == WARN)
     if fault is not None:
         return PatternCheck(pattern, False, fault.reason, fault.position, (), (), differences)
     matches = matching_topics(compile_regex(pattern), names)

@@ -59,11 +59,11 @@ Offsets = Mapping[TopicPartition, Collection[int]]
 Positions = Mapping[TopicPartition, int]
 
 
-def untimed(partition: TopicPartition, found: Age | None) -> Unseen:
+def untimed(partition: TopicPartition, age: Age | None) -> Unseen:
     """Return why the time of a partition's oldest unread record is not known."""
-    if isinstance(found, KgroupError):
-        return Unseen(TIMES, code_name(found), f"{partition}: {found.message}")
-    why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
+    if isinstance(age, KgroupError):
+        return Unseen(TIMES, code_name(age), f"{partition}: {age.message}")
+    why = age.why if isinstance(age, Untimed) else "the time of its oldest unread record is not known"
     return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
 
@@ -171,10 +171,10 @@ class Logs:
         A partition that cannot be read says why in its view; none is fatal for the others.
         """
         pending = {}
-        for partition, wanted in offsets.items():
+        for partition, positions in offsets.items():
             view = self.views.setdefault(partition, LogView())
             view.stable, view.unread, view.nothing_from, view.damaged_at = None, None, -1, -1
-            view.asked_at = max(wanted)
+            view.asked_at = max(positions)
             # What had a record behind it still has.
             if view.asked_at > view.readable_at:
                 pending[partition] = view.asked_at
@@ -227,7 +227,7 @@ class Logs:
         if clock is None or not ends:
             return
         open_ = {partition: producers.get(partition, ()) for partition in ends}
-        ids = {each.producer_id for those in open_.values() for each in those}
+        ids = {transaction.producer_id for those in open_.values() for transaction in those}
         try:
             known = open_transactions(self.cluster, ends, ids if all(open_.values()) else ())
         except KgroupError as error:
@@ -237,8 +237,8 @@ class Logs:
                     views[partition].opened = Unseen("transactions", code_name(error), what)
             return  # by the times of their records, before Kafka 3.0
         for partition, end in ends.items():
-            holders = {each.producer_id for each in open_[partition] if each.start_offset == end}
-            begun = [each.start_ms for each in known[partition] if not holders or each.producer_id in holders]
+            holders = {t.producer_id for t in open_[partition] if t.start_offset == end}
+            begun = [t.start_ms for t in known[partition] if not holders or t.producer_id in holders]
             if begun and min(begun) >= 0:
                 views[partition].open_since(min(begun), clock)
 
@@ -263,21 +263,21 @@ class Logs:
     def _fetched(
         self, offsets: Positions, topics: Answers[TopicDescription], size: int
     ) -> dict[TopicPartition, PartitionData | KgroupError]:
-        led, found = by_leader(offsets, topics)
+        led, errors = by_leader(offsets, topics)
         works = {
             leader: partial(
                 fetch, self.cluster, leader, places, offsets, partition_bytes=size, isolation=READ_COMMITTED
             )
             for leader, places in led.items()
         }
-        answers: dict[TopicPartition, PartitionData | KgroupError] = {**found}
+        answers: dict[TopicPartition, PartitionData | KgroupError] = {**errors}
         for leader, fetched in self.cluster.at_once(works).items():
             answers |= dict.fromkeys(led[leader], fetched) if isinstance(fetched, KgroupError) else fetched
         return answers
 
     def _following(
         self,
-        wanted: Offsets,
+        positions: Offsets,
         asked: Positions,
         answers: Mapping[TopicPartition, PartitionData | KgroupError],
     ) -> Iterator[tuple[TopicPartition, int]]:
@@ -291,16 +291,16 @@ class Logs:
             try:
                 data = _records_of(partition, answer)
                 view.take_bounds(data)
-                found, after = first_readable(data, offset)
+                first, after = first_readable(data, offset)
             except KgroupError as error:
-                yield from self._unread(partition, answer, error, offset, wanted[partition])
+                yield from self._unread(partition, answer, error, offset, positions[partition])
                 continue
-            if found is not None:
-                view.readable_at = max(view.readable_at, found)
+            if first is not None:
+                view.readable_at = max(view.readable_at, first)
             elif after < data.last_stable_offset:
                 yield partition, after
             else:
-                before = [at for at in wanted[partition] if not 0 <= view.nothing_from <= at]
+                before = [at for at in positions[partition] if not 0 <= view.nothing_from <= at]
                 view.nothing_from = max(at for at in before if at <= offset)
                 view.nothing_to = data.last_stable_offset
                 # A group that is further behind may have records left.
@@ -314,7 +314,7 @@ class Logs:
         answer: PartitionData | KgroupError,
         error: KgroupError,
         offset: int,
-        wanted: Collection[int],
+        positions: Collection[int],
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Note why nothing was read; yield an earlier offset, as records may precede a damaged batch."""
         view = self.views[partition]
@@ -322,7 +322,7 @@ class Logs:
             view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
             return
         view.damaged_at = max(view.damaged_at, error.met_from(offset, answer.high_watermark))
-        if earlier := [at for at in wanted if at < offset]:
+        if earlier := [at for at in positions if at < offset]:
             yield partition, max(earlier)
 
     def _from_the_start(
@@ -346,8 +346,8 @@ class Logs:
         """Ask for the bounds that no answer to a Fetch had: these take no right to read."""
         for attribute, when, isolation in (("stable", LATEST, READ_COMMITTED), ("start", EARLIEST, 0)):
             missing = [partition for partition in places if getattr(self.views[partition], attribute) is None]
-            wanted = dict.fromkeys(missing, when)
-            listed = list_offsets(self.cluster, wanted, topics, isolation=isolation) if missing else {}
+            times = dict.fromkeys(missing, when)
+            listed = list_offsets(self.cluster, times, topics, isolation=isolation) if missing else {}
             for partition, at in listed.items():
                 seen = (
                     at.offset
@@ -404,7 +404,7 @@ def first_readable(answer: PartitionData, offset: int) -> tuple[int | None, int]
     """
     from kgroup.protocol.batches import batches_in
 
-    aborted = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
+    aborted = sorted((t.first_offset, t.producer_id) for t in answer.aborted_transactions or ())
     if offset < answer.last_stable_offset and not aborted and cut_off(answer):
         return offset, offset
     skipped: set[int] = set()

@@ -39,19 +39,19 @@ class Records:
                 answers = fetch_by_leader(self._cluster, positions, topics)
         except KgroupError as error:
             return dict.fromkeys(positions, error)
-        found: dict[TopicPartition, Chunk | KgroupError] = {}
+        chunks: dict[TopicPartition, Chunk | KgroupError] = {}
         for partition, answer in answers.items():
             if isinstance(answer, KgroupError):
-                found[partition] = answer
+                chunks[partition] = answer
             elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                found[partition] = Chunk((), None)
+                chunks[partition] = Chunk((), None)
             elif answer.error_code:
-                found[partition] = refused(
+                chunks[partition] = refused(
                     answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
                 )
             else:
-                found[partition] = _chunk(answer.records or b"", positions[partition])
-        return found
+                chunks[partition] = _chunk(answer.records or b"", positions[partition])
+        return chunks
 
     def start(
         self, partitions: Sequence[TopicPartition], smallest: bool

@@ -20,18 +20,18 @@ def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription])
 
     A refusal of that request does not fail a description: Kafka has nothing to report (decision 53).
     """
-    wanted = [group.group_id for group in groups if group.type in (CLASSIC, CONSUMER)]
+    names = [group.group_id for group in groups if group.type in (CLASSIC, CONSUMER)]
     settings: Answers[dict[str, str]] = {}
-    if wanted:
+    if names:
         try:
-            settings = settings_of_groups(cluster, wanted, SETTINGS)
+            settings = settings_of_groups(cluster, names, SETTINGS)
         except KgroupError as error:
-            settings = dict.fromkeys(wanted, error)
+            settings = dict.fromkeys(names, error)
     return [
-        group.add(registration=_registration(group, found), registration_known=True)
-        if isinstance(found := settings.get(group.group_id), dict)
+        group.add(registration=_registration(group, values), registration_known=True)
+        if isinstance(values := settings.get(group.group_id), dict)
         else group.add(
-            registration_known=isinstance(found, BrokerRefused) and found.code in _NO_SUCH_SETTINGS
+            registration_known=isinstance(values, BrokerRefused) and values.code in _NO_SUCH_SETTINGS
         )
         for group in groups
     ]

@@ -178,7 +178,7 @@ def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
 def _tasks(tasks: TaskSets) -> Tasks:
     def of(listed: Iterable[Task]) -> tuple[SubtopologyTasks, ...]:
         numbers = grouped((task.subtopology, task.number) for task in sorted(listed))
-        return tuple(SubtopologyTasks(name, tuple(found)) for name, found in numbers.items())
+        return tuple(SubtopologyTasks(name, tuple(partitions)) for name, partitions in numbers.items())
 
     return Tasks(of(tasks.active), of(tasks.standby), of(tasks.warmup))
 

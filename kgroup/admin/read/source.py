@@ -187,8 +187,8 @@ class Source:
     def failures(self) -> list[tuple[str, KgroupError]]:
         """The logs that were not read to their end, and why."""
         logs = (*self.logs, *self.state)
-        found = [(log.source, log.failure) for log in logs if log.failure is not None]
-        return found if self.state_failure is None else [*found, (SHARE_STATE_TOPIC, self.state_failure)]
+        failed = [(log.source, log.failure) for log in logs if log.failure is not None]
+        return failed if self.state_failure is None else [*failed, (SHARE_STATE_TOPIC, self.state_failure)]
 
 
 def source_of(cluster: ClusterView, names: Iterable[str] | None = None) -> Source:
@@ -197,11 +197,11 @@ def source_of(cluster: ClusterView, names: Iterable[str] | None = None) -> Sourc
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    wanted = topic.partitions
+    partitions = topic.partitions
     if names is not None:
-        wanted = sorted({offsets_partition_of(name, len(wanted)) for name in names})
+        partitions = sorted({offsets_partition_of(name, len(partitions)) for name in names})
     return Source(
-        [LiveLog(topic, partition, tolerant=True) for partition in wanted],
+        [LiveLog(topic, partition, tolerant=True) for partition in partitions],
         dict(topic.topic_names),
         cluster,
         today=today(cluster, next(iter(topic.leaders.values()), None)),

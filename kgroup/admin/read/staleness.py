@@ -28,16 +28,16 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     if not written:
         return Stale({})
     clock = clock_of(cluster, cluster.now_ms())
-    found: dict[str, int | None] = {}
+    ages: dict[str, int | None] = {}
     unsure: list[ItemError] = []
     for name, at in written.items():
         age_ms = clock.age_ms(at)
         if age_ms >= limit_ms:
-            found[name] = age_ms
+            ages[name] = age_ms
         elif clock.here_ms - at >= limit_ms:
             message = f"{name}: how long it has been silent is not known: {clock.words}"
             unsure.append(ItemError(name, CLOCK_UNSURE.code, message, SET_RIGHT))
-    return Stale(found, tuple(unsure), clock.off)
+    return Stale(ages, tuple(unsure), clock.off)
 
 
 def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:
@@ -49,10 +49,10 @@ def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str,
     from kgroup.history.sources.live import LiveLog, LiveTopic
     from kgroup.history.stats import scan
 
-    wanted = list(dict.fromkeys(group_ids))
-    if not wanted:
+    names = list(dict.fromkeys(group_ids))
+    if not names:
         return {}
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    holding = {offsets_partition_of(group, len(topic.partitions)) for group in wanted}
+    holding = {offsets_partition_of(group, len(topic.partitions)) for group in names}
     tallies = scan(LiveLog(topic, partition) for partition in sorted(holding)).by_group()
-    return {group: tallies[group].last_ms if group in tallies else None for group in wanted}
+    return {group: tallies[group].last_ms if group in tallies else None for group in names}

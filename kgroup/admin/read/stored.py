@@ -24,22 +24,22 @@ class Stored:
 
 def stored(source: Source, selection: Chosen) -> Stored:
     """Return the records of the selected groups; reading them raises a failure of all logs."""
-    found = Stored()
-    found.rows = _rows(source, selection, found)
-    return found
+    contents = Stored()
+    contents.rows = _rows(source, selection, contents)
+    return contents
 
 
-def _rows(source: Source, selection: Chosen, found: Stored) -> Iterator[Row]:
+def _rows(source: Source, selection: Chosen, contents: Stored) -> Iterator[Row]:
     shared = False
     for log in source.logs:
         for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
             shared = shared or row["type"] in SHARE_TYPES
             yield row
-        found.bad += log.bad
+        contents.bad += log.bad
     # Only now is it known whether there are share groups, whose other topic needs its own right.
     for log in source.state_logs() if shared or source.state else ():
         yield from raw_rows(log, selection.names, selection.wanted, source.topic_names, SHARE_STATE_TOPIC)
-        found.bad += log.bad
+        contents.bad += log.bad
     source.check()
-    found.failures = source.failures
-    found.deliveries_unread = shared and not source.state and source.admin is None
+    contents.failures = source.failures
+    contents.deliveries_unread = shared and not source.state and source.admin is None

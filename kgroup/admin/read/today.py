@@ -20,8 +20,8 @@ def today(cluster: ClusterView, node: int | None) -> Today:
     with cluster.within(PATIENCE_S):
         try:
             if sees_every_topic(cluster):
-                found = cluster.metadata(None).topics
-                topics = {t.name: id_text(t.topic_id) for t in found if t.name and not t.error_code}
+                metadata = cluster.metadata(None).topics
+                topics = {t.name: id_text(t.topic_id) for t in metadata if t.name and not t.error_code}
             minutes = (
                 number_of(broker_setting(cluster, node, OFFSETS_RETENTION)) if node is not None else None
             )

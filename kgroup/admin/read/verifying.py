@@ -124,7 +124,7 @@ def _excuse_restless(
     restless = {
         name
         for name in comparison.named("differs")
-        if all(each.about is About.OFFSETS for each in comparison.verdicts[name].differences)
+        if all(difference.about is About.OFFSETS for difference in comparison.verdicts[name].differences)
     }
     before = _newest_commits(readers, deliveries, restless)
     if restless:
@@ -206,7 +206,7 @@ def _verdict(
     unlike = list(differences(state, said, starts=starts))
     not_compared = uncompared(state, said, starts_read=starts is not None)
     live = next((log.topic for log in source.logs if isinstance(log, LiveLog)), None)
-    if live is not None and any(each.about is About.PARTITIONS for each in unlike):
+    if live is not None and any(difference.about is About.PARTITIONS for difference in unlike):
         # Members may own partitions of topics that are gone.
         live.refresh()
         of_these = list(differences(state, said, live.topic_names, starts)) if live.topic_names else unlike
