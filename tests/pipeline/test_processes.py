@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -123,6 +124,40 @@ def test_ctrl_c_while_spark_starts_leaves_no_process(made, tmp_path):
     while (left := {pid for pid in below if Path(f"/proc/{pid}").exists()}) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert below and left == set()
+
+
+LAUNCH = """
+import os, signal, sys
+from pathlib import Path
+from pyspark import java_gateway
+from kgroup.pipeline.spark.session import spark_session
+
+popen = java_gateway.Popen
+
+def launch(*args, **options):
+    process = popen(*args, **options)
+    Path(sys.argv[1]).write_text(str(process.pid))
+    os.kill(os.getpid(), signal.SIGINT)  # it is running, and nobody has it yet
+    return process
+
+java_gateway.Popen = launch
+try:
+    with spark_session("local[1]"):
+        pass
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_while_the_jvm_is_launched_ends_it(tmp_path):
+    command = [sys.executable, "-c", LAUNCH, str(tmp_path / "pid")]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, timeout=900).returncode == 130
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert not Path(f"/proc/{pid}").exists()
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_nothing_of_spark_on_the_terminal(made, tmp_path, kgroup):

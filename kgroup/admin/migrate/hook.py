@@ -9,9 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import Protocol
 
 from kgroup.admin.migrate.waves import Command
@@ -95,27 +93,6 @@ class Process:
                 return
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL if kill else signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delay SIGINT and SIGTERM until the block's end: between a start and recording what was started."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals end the main thread alone
-        return
-    arrived: list[int] = []
-
-    def keep(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
-
-    before = {number: signal.signal(number, keep) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for signum in arrived:
-        signal.raise_signal(signum)
 
 
 def shown(command: Command) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.execute import before_conversion, convert, converted, listed
 from kgroup.admin.migrate.fleet import Fleet, FleetRow, plan_fleet
-from kgroup.admin.migrate.hook import HookFailed, Process, Running, failure_of, shown, uninterrupted
+from kgroup.admin.migrate.hook import HookFailed, Process, Running, failure_of, shown
 from kgroup.admin.migrate.models import READY, UPGRADE
 from kgroup.admin.migrate.watch import DONE as MOVED
 from kgroup.admin.migrate.watch import Eyes, Look, Tracker, Unowned
@@ -45,6 +45,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.admin.shell import command
 from kgroup.domain import Document, count_of, first_of
 from kgroup.errors import KgroupError, SafetyRefused
+from kgroup.interrupts import uninterrupted
 
 CUT_OFF = "HOOK_CUT_OFF"
 

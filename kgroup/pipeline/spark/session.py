@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.extras import require_extra
+from kgroup.interrupts import uninterrupted
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
 from kgroup.pipeline.spark.scratch import LOG, scratch, sweep
@@ -186,7 +187,8 @@ def _ended_if_cut_short() -> Iterator[None]:
     popen = module.Popen
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        launched.append(popen(*args, **kwargs))
+        with uninterrupted():
+            launched.append(popen(*args, **kwargs))
         return launched[-1]
 
     module.Popen = recorded
