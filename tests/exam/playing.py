@@ -742,8 +742,8 @@ class Group:
             self._settle()
             # What a pattern matches is looked up every ten seconds at most.
             self.machine.at(self.machine.now_ms + 11_000, lambda: None if self.moving else self._settle())
-            if self.moving and self.state.others == "busy":
-                # Else nobody sends a heartbeat any more, and the next epoch stays without an assignment.
+            if self.moving and self.state.others != "quiet":
+                # There nobody sends a heartbeat any more, and the next epoch stays without an assignment.
                 self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
 
     # owners
