@@ -30,7 +30,7 @@ def look_at_deliveries(cluster: ClusterView, facts: list[Facts], patience_s: flo
         return facts
     if patience_s <= 0:
         unknown = seen_once("records wait: seen once, whether its members finish any is unknown")
-        return [f.also(unknown) if f.group.group_id in names else f for f in facts]
+        return [f.also(unknown) if undelivered(f) else f for f in facts]
     partitions = {partition for f in facts if undelivered(f) for partition, _ in f.rows}
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(partitions, LATEST))

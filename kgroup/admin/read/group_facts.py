@@ -168,10 +168,8 @@ class GroupFacts:
 
     @cached_property
     def _subscriptions(self) -> tuple[frozenset[str], Mapping[str, Pattern]]:
-        members = self._group.known_members
-        names = {topic for member in members for topic in member.subscribed_topics or ()}
-        regexes = {member.subscribed_regex for member in members if member.subscribed_regex}
-        return frozenset(names), {regex: compile_regex(regex) for regex in regexes if fault_of(regex) is None}
+        names = {topic for m in self._group.known_members for topic in m.subscribed_topics or ()}
+        return frozenset(names), patterns_of(self._group)
 
     @cached_property
     def _opaque(self) -> bool:
@@ -188,10 +186,15 @@ def unassigned_patterns(group: GroupDescription) -> set[str]:
     The coordinator resolves an expression when one of its members sends a heartbeat (KIP-848): not while all
     of them left for now. In a group that is Assigning, the assignment is an older epoch's.
     """
-    members = [member for member in group.known_members if member.subscribed_regex]
-    there = () if group.state == ASSIGNING else [m for m in members if m.state != MemberStatus.LEFT]
-    patterns = {m.subscribed_regex or "" for m in members} - {m.subscribed_regex for m in there}
-    return {pattern for pattern in patterns if fault_of(pattern) is None}
+    there = () if group.state == ASSIGNING else group.known_members
+    resolved = {member.subscribed_regex for member in there if member.state != MemberStatus.LEFT}
+    return patterns_of(group).keys() - resolved
+
+
+def patterns_of(group: GroupDescription) -> dict[str, Pattern]:
+    """Return the regular expressions of a group's members, compiled, without those that no broker reads."""
+    regexes = {member.subscribed_regex for member in group.known_members}
+    return {regex: compile_regex(regex) for regex in regexes if regex and fault_of(regex) is None}
 
 
 def _owner(member: Member) -> Owner:

@@ -22,7 +22,13 @@ from kgroup.admin.models import (
     RowsToMake,
     TopicDescription,
 )
-from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unassigned_patterns, unreadable_of
+from kgroup.admin.read.group_facts import (
+    COMMITS_UNREAD,
+    GroupFacts,
+    patterns_of,
+    unassigned_patterns,
+    unreadable_of,
+)
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
@@ -30,7 +36,7 @@ from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import READ, Status, status_of
 from kgroup.domain import NO_LEADER_EPOCH, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
-from kgroup.patterns import compile_regex, fault_of, matching_topics
+from kgroup.patterns import compile_regex, matching_topics
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
@@ -68,9 +74,7 @@ def topics_read(group: GroupDescription, visible: Iterable[str] = ()) -> set[str
 
 def topics_matched(group: GroupDescription, visible: Iterable[str]) -> set[str]:
     """Return the visible topics that match the patterns of a group's members."""
-    patterns = {member.subscribed_regex for member in group.known_members} - {None, ""}
-    valid = [compile_regex(regex) for regex in patterns if regex and fault_of(regex) is None]
-    return set[str]().union(*(matching_topics(pattern, visible) for pattern in valid))
+    return set[str]().union(*(matching_topics(pattern, visible) for pattern in patterns_of(group).values()))
 
 
 def never_committed(
