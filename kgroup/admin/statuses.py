@@ -81,7 +81,8 @@ class Progress:
     is the newest commit of the group's other partitions, `owner_ms` of its owner's, this one included.
     `usual_ms` is how long the group takes from the arrival of a record to its commit. `generations` ended
     since its last commit while this record waited. `busy` names a partition of the same owner whose records
-    are older and whose commits go on.
+    are older and whose commits go on. `lost` is why some of this may be missing: then it may be worse, and
+    is not better.
     """
 
     since_ms: int
@@ -90,6 +91,7 @@ class Progress:
     usual_ms: int = 0
     generations: int = 0
     busy: str = ""
+    lost: Unseen | None = None
 
 
 Fact = bool | Unseen
@@ -291,10 +293,10 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
     why = f"{f.owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
     if f.waited_ms > f.owner.poll_ms:
         return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-    if f.waited_ms >= SUSPECT_MS and f.progress is not None:
-        if isinstance(f.progress, Unseen):
-            return f.progress
-        made = f.progress
+    made = f.progress
+    if isinstance(made, Unseen):
+        return made if f.waited_ms >= SUSPECT_MS else Status(PartitionStatus.NOT_BEGUN, INFO, why)
+    if f.waited_ms >= SUSPECT_MS and made is not None:
         if (ended := made.generations) >= LOOPS:
             why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
@@ -302,7 +304,8 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
         if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms):
             why = f"{f.owner.name} goes on elsewhere, and has committed nothing of this one"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-    return Status(PartitionStatus.NOT_BEGUN, INFO, why)
+    lost = made.lost if made is not None else None
+    return lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
 
 
 def _stalled(f: PartitionFacts) -> Status | Unseen | None:
@@ -325,10 +328,12 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     # It reads the other first only while it reads.
     if made.busy and f.now_ms - made.owner_ms <= bound:
         why = f"{who} reads {made.busy} first, where older records wait"
-        return Status(PartitionStatus.FALLING_BEHIND, WARN, why)
+        return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, why)
     silent = made.owner_ms <= began and alone > 2 * bound
     if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms or silent:
         return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
+    if made.lost is not None:
+        return made.lost
     if alone > bound:
         return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
     return None

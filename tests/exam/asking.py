@@ -33,6 +33,10 @@ from kgroup.protocol.messages.metadata import MetadataResponse
 from .machine import NOW_MS, Machine
 
 SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000}
+CLEANED_MS = {"cleaned": 0, "rolled": 60_000}
+"""How long ago the records of groups were last cleaned."""
+TOLD = ("all", "replicas", *CLEANED_MS)
+"""Who is told the controller's time."""
 SOCKETS = kgroup.client.transport.SocketTransport
 DOOR = ("-b", "exam:9092")
 Ask = Callable[..., "Ran"]
@@ -149,7 +153,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     The controller tells its time to those who see all, and to no other: as on a cluster that has none.
     """
     transport = machine.seen_by(visibility)
-    door = Door(transport, (lambda: machine.now_ms) if visibility in ("all", "replicas") else None)
+    door = Door(transport, (lambda: machine.now_ms) if visibility in TOLD else None)
     door.in_sync = visibility != "replicas"
 
     def sleep(seconds: float) -> None:
@@ -170,6 +174,8 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
             mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: door)
         )
         patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
+        if visibility in CLEANED_MS:
+            patched.enter_context(machine.cleaned(NOW_MS - CLEANED_MS[visibility]))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
         patched.enter_context(mock.patch.dict(os.environ, where))
         yield ran

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,13 @@ JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
 UNKNOWN = "unknown"
 SLOW_MS = 5_000
 """All commands are asked within this time."""
+NOT_KNOWN: Mapping[str, set[str]] = {"settings": {"KG117"}, "read": {"KG312"}, "rolled": {"KG320"}}
+"""Findings that say that a limit, or whether a record can be read, is not known; in the last minute alone a
+reader may do worse than before."""
+CODES_OF_LOGS = {"KG301", "KG306", "KG308", "KG310", "KG311", "KG312", "KG320", "KG321"}
+FALLS = ("falling-behind", "warn")
+PARTLY = ("history", "cleaned", "rolled")
+"""Who sees no history, or what compaction left of it."""
 CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
@@ -363,7 +370,7 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
             told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), ("unread", "warn"))
             history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
-            history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
+            history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility in PARTLY)
             known = truth.statuses.get(place, frozenset())
             passed = later and all(each in known or each[0] == UNKNOWN for each in (a, b))
             if a != b and not history and not passed:
@@ -420,11 +427,30 @@ def _unstored(found: Answers, full: Answers) -> Iterator[Fault]:
             yield Fault("statuses", f"that nothing can be stored has changed those of {command}")
 
 
+def _found_by_less(found: Answers, full: Answers, visibility: str) -> Iterator[Fault]:
+    """Yield the findings that one has who sees less, but those that say so."""
+    if found.doctor is None or full.doctor is None:
+        return
+    known = {each["code"] for each in full.doctor["findings"]}
+    if "KG120" in known:
+        # That nobody reads is said where it does not show who does without a membership.
+        known.add("KG119")
+    known |= NOT_KNOWN.get(visibility, set())
+    if "KG319" in known and visibility == "history":
+        # Nothing else shows that a topic was made again, and its log is judged as that of the former one.
+        known |= CODES_OF_LOGS
+    for each in found.doctor["findings"]:
+        if each["code"] not in known:
+            said = f"{each['code']} {each['message'][:80]}"
+            yield Fault("knock-out", f"without {visibility}: finds {said}")
+
+
 def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None) -> Iterator[Fault]:
     """Seeing less leaves a status, or makes it unknown; never a verdict more certain.
 
     Where time passed since the full look, what is true `now` may be said as well.
     """
+    yield from _found_by_less(found, full, asked.visibility)
     label = asked.visibility if asked.visibility != "all" else f"clock {asked.clock}"
     if found.doctor is not None and full.doctor is not None:
         less, more = found.doctor["verdict"], full.doctor["verdict"]
@@ -450,6 +476,8 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
                 # The verdict is unknown, and nothing else shows that a topic was made again, or who ended.
                 continue
             passed = now is not None and said in now.statuses.get(place, ())
+            # Of the last minute alone that is another question.
+            passed = passed or (asked.visibility == "rolled" and {was, said} == {FALLS, ("reading", "ok")})
             if was is not None and said != was and said[1] != UNKNOWN and not passed:
                 yield Fault(
                     "knock-out",

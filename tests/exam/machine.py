@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import TypeVar, cast
 
@@ -12,7 +13,7 @@ from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
-from kgroup.protocol.batches import Batch
+from kgroup.protocol.batches import Batch, rebuild_batch
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -206,6 +207,32 @@ class Machine:
     def offsets_log(self, group: str) -> Log:
         return self.log(OFFSETS_TOPIC, offsets_partition_of(group, 1))
 
+    @contextmanager
+    def cleaned(self, before_ms: int) -> Iterator[None]:
+        """Leave meanwhile only the newest record of each key in the records of groups of before a moment.
+
+        As the cleaner of a broker does in all segments but the one that is written to.
+        """
+        log = self.log(OFFSETS_TOPIC, 0)
+        assert isinstance(log, MemoryLog)
+        kept = log._batches, log._last_offsets, log._max_timestamps
+        batches = [Batch(raw) for raw in log._batches]
+        cleaned = [batch for batch in batches if not batch.control and batch.max_timestamp < before_ms]
+        newest = {record.key: record.offset for batch in cleaned for record in batch.records}
+        left: list[Batch] = []
+        for batch in batches:
+            if batch.control or batch.max_timestamp >= before_ms:
+                left.append(batch)
+            elif records := [record for record in batch.records if newest[record.key] == record.offset]:
+                left.append(Batch(rebuild_batch(batch, records)))
+        log._batches = [bytes(batch.raw) for batch in left]
+        log._last_offsets = [batch.last_offset for batch in left]
+        log._max_timestamps = [batch.max_timestamp for batch in left]
+        try:
+            yield
+        finally:
+            log._batches, log._last_offsets, log._max_timestamps = kept
+
     # who may see what
 
     def _grant(self) -> None:
@@ -246,6 +273,6 @@ class Machine:
     def seen_by(self, visibility: str) -> EmbeddedTransport:
         """A transport for one who lacks the rights that `visibility` names; for "all", who has them all."""
         self.cluster.down = {DOWN} if visibility == "broker" else set()
-        if visibility in ("all", "broker", "replicas"):
+        if visibility in ("all", "broker", "replicas", "cleaned", "rolled"):
             return self.transport
         return EmbeddedTransport(self.cluster, Principal("User", visibility))

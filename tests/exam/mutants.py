@@ -34,10 +34,13 @@ DOUBLE = (
     "protocol=consumer subscription=pattern owner=dead-static log=recreated others=alone since=20",
     "commits=none log=aborted membership=full",
     "owner=looping commits=none log=aborted others=alone since=120",
+    "protocol=consumer commits=none log=grown delay=lazy",
+    "protocol=consumer owner=dead-static log=idle others=quiet membership=flapping since=400 seed=1",
 )
 """States without which a check would not be missed."""
-VIEWS = ("all", "broker", "replicas")
-"""Who looks: one who sees all, one while a broker is down, one while nothing can be stored."""
+VIEWS = ("all", "broker", "replicas", "cleaned")
+"""Who looks: one who sees all, one while a broker is down, one while nothing can be stored, and one to whom
+compaction has left little."""
 LAG, STATUSES = "kgroup.admin.read.lag", "kgroup.admin.statuses"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
@@ -58,6 +61,12 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.read.lag.topics_matched", lambda *_: set()),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
     ("kgroup.admin.diagnose.checks._FOLLOWING", {}),
+    ("kgroup.admin.diagnose.facts.Facts.lost", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.lost_ends", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.Course.unshown", ()),
+    ("kgroup.admin.diagnose.reading.Course.earliest_ms", lambda self, *at: self.got_ms(*at)),
+    ("kgroup.admin.diagnose.doctor.unshown", lambda _: iter(())),
+    ("kgroup.admin.diagnose.facts.Facts.starts", ()),
     ("kgroup.admin.diagnose.reading._made", lambda *found: import_module(STATUSES).Progress(found[3])),
 )
 """Checks in no table, what keeps a wrong time from deciding, and what is there without them."""
@@ -113,14 +122,16 @@ def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:
         groups = played(machine, states)
         names = [group.name for group in groups]
         whole = {view: asked_shortly(machine, names, view) for view in VIEWS}
-        before = {view: _found(groups, answers) for view, answers in whole.items()}
+        before = {view: _found(groups, answers, whole["all"]) for view, answers in whole.items()}
         for name, patch in mutants():
             # A check that is removed changes no row.
             ruled = name.startswith(("status_", "kgroup."))
             with patch:
                 lives = all(
                     _found(
-                        groups, asked_shortly(machine, names, view, None if ruled else whole[view].describe)
+                        groups,
+                        asked_shortly(machine, names, view, None if ruled else whole[view].describe),
+                        whole["all"],
                     )
                     <= before[view]
                     for view in (VIEWS if ruled else VIEWS[:1])
@@ -128,10 +139,11 @@ def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:
             yield name, lives
 
 
-def _found(groups: Sequence[Group], answers: Asked) -> set[tuple[str, Fault]]:
+def _found(groups: Sequence[Group], answers: Asked, whole: Asked) -> set[tuple[str, Fault]]:
     found: set[tuple[str, Fault]] = set()
     for group in groups:
-        full = None if answers.visibility == "all" else Answers.of(group.name, answers)
+        more = whole if answers.visibility == "cleaned" else answers
+        full = None if answers.visibility == "all" else Answers.of(group.name, more)
         found |= {(group.name, fault) for fault in faults(group, answers, full)}
     return found
 

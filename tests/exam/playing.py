@@ -78,6 +78,8 @@ class Ago:
     every: int = 40_000
     """Members come and go four times, this far apart."""
     stays: int = 15_000
+    later: int = 30_000
+    """In every other state all of that happens so much later."""
     control: int = 30_000
     """The last records before only control records are left, so long before the rest goes wrong."""
 
@@ -865,7 +867,8 @@ class Group:
         if membership in ("rebalance", "stuck", "full"):
             self._at(getattr(self.ago, membership), self._third)
             return
-        for ago in range(self.ago.unrest, self.ago.unrest - 4 * self.ago.every, -self.ago.every):
+        first = self.ago.unrest - self.ago.later * (self.state.seed % 2)
+        for ago in range(first, first - 4 * self.ago.every, -self.ago.every):
             if membership == "shared-id":
                 self._at(ago, self._taken_over)
             else:

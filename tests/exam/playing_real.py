@@ -30,6 +30,7 @@ from kgroup.protocol.messages.share_group_describe import (
 from kgroup.protocol.subscription import Assignment, Subscription
 from tests.interop.driver import Driver
 
+from .asking import CLEANED_MS
 from .machine import NOW_MS, PREFIX
 from .playing import Ago, Group, Member, Part, Place
 from .real_machine import LIMIT_MS, RealMachine
@@ -47,6 +48,7 @@ TIMES = {
         unrest=130_000,
         every=30_000,
         stays=12_000,
+        later=0,
     ),
     20: Ago(
         committed=43_000,
@@ -58,6 +60,7 @@ TIMES = {
         unrest=31_000,
         every=7_000,
         stays=3_000,
+        later=0,
         control=9_000,
     ),
 }
@@ -80,6 +83,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or (state.retention, state.stamps) == ("near", "late")
         ),
         "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
+        "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,
         "a real client takes all that has come": state.owner == "overloaded",
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"

@@ -33,12 +33,25 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "delay": ("prompt", "lazy"),
     "retention": ("week", "near", "past"),
     "stamps": ("right", "late", "backfill", "ahead", "stray"),
-    "visibility": ("all", "history", "read", "topics", "groups", "settings", "broker", "replicas"),
+    "visibility": (
+        "all",
+        "history",
+        "read",
+        "topics",
+        "groups",
+        "settings",
+        "broker",
+        "replicas",
+        "cleaned",
+        "rolled",
+    ),
     "clock": ("right", "ahead", "behind"),
 }
 """The values of each dimension; the first is the sound one. `replicas`: all is seen, and `__consumer_offsets`
-has too few replicas in sync for anything to be stored. `since`: seconds since what went wrong did.
-`retention`: the first records are near its end, or all but the last minutes' are beyond it, not deleted yet.
+has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
+of its records for each key, of all and of those before the last minute. `since`: seconds since what went
+wrong did. `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
+deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone.
 """

@@ -57,6 +57,13 @@ FOUND = (
     "owner=looping commits=none log=aborted others=alone since=120",
     "owner=looping commits=none log=open others=alone since=120 protocol=consumer",
     "owner=overloaded since=1200",
+    "owner=looping since=120",
+    "protocol=consumer commits=none log=grown delay=lazy",
+    "protocol=consumer owner=dead-static log=idle others=quiet membership=flapping since=400 seed=1",
+    "protocol=consumer owner=dead-static log=recreated membership=stuck delay=lazy",
+    "protocol=share owner=none log=emptied others=quiet",
+    "owner=none log=control-only others=quiet",
+    "owner=looping commits=none others=alone stamps=stray",
     "owner=overloaded since=1200 protocol=consumer others=alone stamps=late",
 )
 """States that an exam found wrong, and that few seeds draw."""

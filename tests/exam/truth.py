@@ -119,8 +119,12 @@ def truth_of(group: Group) -> Truth:
 
 
 def _is_read(group: Group, topic: str) -> bool:
-    """Whether a record that was read shows when the topic's records come: of a former topic none is left."""
+    """Whether a record that was read shows when the topic's records come: of a former topic none is left.
+
+    Nor is one looked at of a partition that none of the members has.
+    """
     parts = (part for part in group.parts.values() if part.place.topic == topic and part.exists)
+    parts = (part for part in parts if not group.members or group.owner(part.place) is not None)
     return any(part.committed and part.committed <= part.end for part in parts)
 
 
@@ -207,6 +211,9 @@ def _of_owner(group: Group, part: Part) -> list[Said]:
     if group.moving:
         # A member of a consumer group may go on meanwhile with what stays its own.
         return [("moving", "info"), *([] if group.classic else _of_settled(group, part))]
+    if group.waits_for_still and group.owner(part.place) is None:
+        # Nobody has it, and one that died keeps the rebalance open that might have moved it.
+        return [("moving", "info"), *_of_settled(group, part)]
     return _of_settled(group, part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
@@ -28,13 +28,14 @@ from kgroup.admin.models import (
     SHARE,
     STREAMS,
     Finding,
+    Member,
     Node,
     Severity,
 )
 from kgroup.admin.read.findings import beyond_end, scope_text, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
-from kgroup.admin.statuses import PartitionStatus
+from kgroup.admin.statuses import PartitionStatus, Unseen
 from kgroup.domain import MemberStatus, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind
@@ -149,7 +150,7 @@ def _described(facts: Facts) -> Iterator[Finding]:
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
     """Yield what the facts add to a finding of the description."""
     if code in ("KG101", "KG102"):
-        started = _last(facts.history, Kind.REBALANCE_STARTED)
+        started = next(reversed(facts.starts), None)
         completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
             since = f"rebalancing since {utc(started.timestamp_ms)}"
@@ -189,16 +190,26 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
             yield f"{member.name}'s session ends within {session / 1000:g} s ({SESSION_TIMEOUT})"
 
 
-def _stuck(facts: Facts) -> Iterator[Diagnosis]:
-    if facts.rebalanced_throughout:
-        yield _stuck_classic(facts)
-        return
+class _Waiting(NamedTuple):
+    """A rebalance that goes on: since which epoch, and whom it waits for.
+
+    `late` are its members as the records and as the description have them, with their states; `due` those
+    that have to confirm an epoch, with the start of the first one that they missed.
+    """
+
+    started: Event
+    late: list[tuple[RecordedMember | None, Member, MemberStatus]]
+    due: list[tuple[RecordedMember | None, Member, Event]]
+
+
+def _waiting(facts: Facts) -> _Waiting | None:
+    """Return what a group of the newer protocols waits for; None where it waits for no confirmation."""
     if facts.group.type not in (CONSUMER, STREAMS) or facts.group.state not in CONVERGING:
-        return
-    started = _last(facts.history, Kind.REBALANCE_STARTED)
+        return None
+    started = next(reversed(facts.starts), None)
     completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
-        return
+        return None
     recorded = facts.state.view().members if facts.state is not None else {}
     # Only records show what a member has to revoke of a deleted topic: brokers omit it.
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
@@ -209,23 +220,49 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
         # The record of one that has nothing more to give up does not say that it is an epoch behind.
         if (state := view.state if member is None or member.state in done else member.state) not in done
     ]
-    states = {state for _, _, state in late}
-    if states == {MemberStatus.LEFT}:
+    if {state for _, _, state in late} == {MemberStatus.LEFT}:
         # What it has waits until it is back or its session ends, not for a rebalance timeout: KG103 says so.
-        return
+        return None
     # Whoever left for now is due at its session's end.
     due = [
-        (member, _missed(facts, view.member_epoch) or started)
+        (member, view, _missed(facts, view.member_epoch) or started)
         for member, view, state in late
         if state != MemberStatus.LEFT
     ]
-    started = min((event for _, event in due), key=lambda event: event.timestamp_ms, default=started)
-    age_s = facts.age_ms(started.timestamp_ms) / 1000
-    if age_s < STUCK_ONLINE_S:
+    first = min((event for _, _, event in due), key=lambda event: event.timestamp_ms, default=started)
+    return _Waiting(first, late, due)
+
+
+def _is_stuck(facts: Facts, waiting: _Waiting) -> bool:
+    return facts.age_ms(waiting.started.timestamp_ms) >= STUCK_ONLINE_S * 1000
+
+
+def unshown(facts: Facts) -> Iterator[Unseen]:
+    """Yield what the checks do not find where compaction left too little of the group's records."""
+    waiting = _waiting(facts)
+    if waiting is None or _is_stuck(facts, waiting):
         return
+    # The first epoch that a member missed began before the first one that is left.
+    missed = [view for _, view, event in waiting.due if 0 < (view.member_epoch or 0) < event.epoch - 1]
+    lost = facts.lost(-1, f"since when it is {facts.group.state}") if missed else None
+    if lost is not None:
+        yield lost
+
+
+def _stuck(facts: Facts) -> Iterator[Diagnosis]:
+    if facts.rebalanced_throughout:
+        yield _stuck_classic(facts)
+        return
+    waiting = _waiting(facts)
+    if waiting is None or not _is_stuck(facts, waiting):
+        return
+    started, late, due = waiting
+    age_s = facts.age_ms(started.timestamp_ms) / 1000
     waited = [f"{view.name if member is None else name_of(member)} ({state})" for member, view, state in late]
     known = [member for member, _, _ in late if member is not None]
-    deadlines = [_deadline(facts, member, event.timestamp_ms) for member, event in due if member is not None]
+    deadlines = [
+        _deadline(facts, member, event.timestamp_ms) for member, _, event in due if member is not None
+    ]
     hint = "the coordinator computes it at a heartbeat: none comes, or its assignor fails, as its log says"
     if late:
         removal = removal_of(facts.group.group_id, known)
@@ -249,8 +286,7 @@ def _missed(facts: Facts, epoch: int | None) -> Event | None:
     """
     if not epoch or epoch < 0:
         return None
-    starts = (event for event in facts.history or () if event.kind == Kind.REBALANCE_STARTED)
-    return next((event for event in starts if (event.epoch or 0) > epoch), None)
+    return next((event for event in facts.starts if (event.epoch or 0) > epoch), None)
 
 
 def _stuck_classic(facts: Facts) -> Diagnosis:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
-from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
+from kgroup.admin.diagnose.checks import Diagnosis, diagnoses, unshown
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
@@ -181,7 +181,10 @@ def _settled(
         # The rows are used up, and are most of what a group takes.
         statuses = tuple(_alike(group_facts))
         done[group.group_id] = Checkup(
-            replace(group, offsets=()), tuple(findings), (*unread, *group_facts.unseen), statuses
+            replace(group, offsets=()),
+            tuple(findings),
+            (*unread, *group_facts.unseen, *unshown(group_facts)),
+            statuses,
         )
     return done, sorted(moved)
 

@@ -20,6 +20,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
 from kgroup.admin.statuses import PartitionStatus, Status, Unseen
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of, value
+from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -216,6 +217,14 @@ class Facts:
         words = self.clock.off if self.clock is not None else None
         return () if words is None else (words,)
 
+    def lost(self, since_ms: int, what: str) -> Unseen | None:
+        """Return that the log may have lost what happened since then, which would show `what`."""
+        whole_ms = -1 if self.recorded is None else self.recorded.whole_from_ms
+        if whole_ms < 0 or whole_ms <= since_ms:
+            return None
+        left = f"compaction left only a part of the records before {utc(whole_ms)}"
+        return Unseen(HISTORY, "COMPACTED", f"{what} is not known: {left}")
+
     @property
     def recent(self) -> list[Event]:
         return [event for event in self.history or () if event.timestamp_ms >= self.since_ms]
@@ -225,8 +234,19 @@ class Facts:
         """When the newest rebalance in the history was complete; -1 where it has none."""
         from kgroup.history.fold.events import Kind
 
-        done = (e.timestamp_ms for e in self.history or () if e.kind == Kind.REBALANCE_COMPLETED)
-        return max(done, default=-1)
+        # Where compaction left one record of a classic group, it is that of its newest generation.
+        first = [Kind.GROUP_CREATED] if self.group.type == CLASSIC else []
+        kinds = (Kind.REBALANCE_COMPLETED, *first)
+        return max((e.timestamp_ms for e in self.history or () if e.kind in kinds), default=-1)
+
+    @property
+    def starts(self) -> list[Event]:
+        """The rebalances that began, oldest first; none of a classic group: no record shows them."""
+        from kgroup.history.fold.events import Kind
+
+        # Where compaction left one record of an epoch, it is that of the newest.
+        kinds = (Kind.REBALANCE_STARTED, Kind.GROUP_CREATED)
+        return [e for e in self.history or () if e.kind in kinds and self.group.type != CLASSIC]
 
     @property
     def rebalanced_throughout(self) -> bool:

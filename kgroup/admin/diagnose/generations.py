@@ -9,14 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.broker_clock import FUTURE_MS
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
-from kgroup.admin.read.readable import TIMES, Came, first_read
+from kgroup.admin.read.readable import TIMES, Came, first_read, future
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind, duration_text
 
+GENERATION_MS = 1_000
+"""A process takes at least that long to start, to join and to end."""
 Ends = Mapping[TopicPartition, Sequence[int]]
 """When members ended that had a partition, oldest first."""
 
@@ -56,6 +59,9 @@ def _loops(
             if not is_gone(record):
                 yield partition, Unseen(LAG, code_name(record), what)
             continue
+        if record.timestamp_ms > facts.now_ms + FUTURE_MS:
+            yield partition, future(partition)
+            continue
         came_ms = record.timestamp_ms + late_ms.get(partition.topic, 0)
         ended = sum(ms >= came_ms for ms in ends[partition])
         if record.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
@@ -72,10 +78,31 @@ def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:
     return Unseen(TIMES, "STAMPED_LATE", f"{said} before it was committed: {which}")
 
 
+def emptied_ms(facts: Facts) -> int:
+    """Return when a group without members lost its last one; -1 where that is not in its history."""
+    from kgroup.history.fold.events import OF_OFFSETS
+
+    return max((event.last_ms for event in facts.history or () if event.kind not in OF_OFFSETS), default=-1)
+
+
+def lost_ends(facts: Facts, since_ms: int, emptied_ms: int, where: str) -> Unseen | None:
+    """Return that a loop since then may be missing in the history of a group without members."""
+    room = emptied_ms >= facts.since_ms and emptied_ms - since_ms >= LOOPS * GENERATION_MS
+    return facts.lost(since_ms, f"whether members came and went {where}") if room else None
+
+
 def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
     """Return when members ended that had a partition."""
     ended = (event for event in events if event.kind == Kind.MEMBER_LEFT_OR_EXPIRED)
     return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
+
+
+def last_commits(facts: Facts) -> dict[TopicPartition, int]:
+    """Return when each partition was last committed, by whomever."""
+    from kgroup.history.fold.events import OF_COMMITS
+
+    commits = (event for event in facts.history or () if event.kind in OF_COMMITS)
+    return {partition: event.last_ms for event in commits for partition in event.partitions}
 
 
 def read_of_late(facts: Facts) -> dict[TopicPartition, int]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kgroup.history.fold.folding import Fold
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
+    from kgroup.history.replay import Coverage
     from kgroup.history.sources.live import LiveTopic
 
 FEW = 8
@@ -25,7 +26,8 @@ class Recorded:
 
     `state` is without committed offsets, which are most of the data. `committed_ms` is when a partition of a
     member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
-    partitions that were committed for a former topic of the same name.
+    partitions that were committed for a former topic of the same name. The log has lost nothing of after
+    `whole_from_ms` to compaction; -1 where it has lost nothing at all.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -35,6 +37,7 @@ class Recorded:
     gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
     rebuilt: frozenset[TopicPartition] = frozenset()
     damaged: str | None = None
+    whole_from_ms: int = -1
 
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
@@ -54,19 +57,22 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
     for event in story.events:
         if event.group in by_group:
             by_group[event.group].append(event)
-    return recorded_by(topic, story.folds[number], by_group, len(story.bad))
+    return recorded_by(topic, story.folds[number], by_group, story.coverage[0])
 
 
 def recorded_by(
-    topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], bad: int
+    topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], coverage: Coverage
 ) -> dict[str, Recorded]:
     """Return the records of these groups in one partition by its fold, which may go on, and their events."""
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     states = fold.states  # rebuilt on each access
-    ranges = count_of(bad, "damaged range")
-    damaged = f"{ranges} of __consumer_offsets-{fold.log_partition} could not be read" if bad else None
+    ranges = count_of(len(coverage.bad), "damaged range")
+    known = Recorded(
+        damaged=f"{ranges} of {coverage.source} could not be read" if coverage.bad else None,
+        whole_from_ms=coverage.complete_from_ms if coverage.complete_from > 0 else -1,
+    )
     return {
-        group: _recorded(topic, ids, those, states.get(group), fold.restarts(group), damaged)
+        group: _recorded(topic, ids, those, states.get(group), fold.restarts(group), known)
         for group, those in events.items()
     }
 
@@ -77,16 +83,18 @@ def _recorded(
     events: list[Event],
     state: GroupState | None,
     restarts: Sequence[Restart],
-    damaged: str | None,
+    known: Recorded,
 ) -> Recorded:
+    """Return the records of one group; of the log that has them the rest is `known`."""
     if state is None:
-        return Recorded(events, restarts=restarts, damaged=damaged)
+        return replace(known, events=events, restarts=restarts)
     there = state.members_by(topic.topic_names)
     held = {m: member.holds - there[m].holds for m, member in state.members.items()}
-    return Recorded(
-        events,
-        replace(state, offsets={}),
-        restarts,
+    return replace(
+        known,
+        events=events,
+        state=replace(state, offsets={}),
+        restarts=restarts,
         committed_ms={
             partition: state.offsets[partition].commit_timestamp_ms
             for member in state.view().members.values()
@@ -99,7 +107,6 @@ def _recorded(
             for partition, at in state.offsets.items()
             if at.topic_id != ZERO_UUID and ids.get(partition.topic, at.topic_id) != at.topic_id
         ),
-        damaged=damaged,
     )
 
 

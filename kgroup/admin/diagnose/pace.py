@@ -95,10 +95,15 @@ def _statuses(
     for course, those in going:
         name = course.facts.group.group_id
         for partition, row, age_ms in those:
-            if (key := (name, partition)) in points:
-                now = Waiting(newest[key].at_ms, age_ms, (row.log_end_offset or 0) - newest[key].offset)
-                if (said := _status(partition, row, points[key], now, times, ends)) is not None:
-                    statuses.setdefault(name, {})[partition] = said
+            offset, newest_ms = newest[name, partition]
+            now = Waiting(newest_ms, age_ms, (row.log_end_offset or 0) - offset)
+            if (name, partition) in points:
+                said = _status(partition, row, points[name, partition], now, times, ends)
+            else:
+                lost = course.facts.lost(newest_ms - WINDOW_MS, f"whether {partition} falls behind")
+                said = None if lost is None else unknown(lost)
+            if said is not None:
+                statuses.setdefault(name, {})[partition] = said
     return statuses
 
 

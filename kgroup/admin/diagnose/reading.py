@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
-from kgroup.admin.diagnose.generations import ended_ms, ends_of, judge_fruitless, mistimed, read_of_late
+from kgroup.admin.diagnose.generations import (
+    emptied_ms,
+    ended_ms,
+    ends_of,
+    judge_fruitless,
+    last_commits,
+    lost_ends,
+    mistimed,
+    read_of_late,
+)
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
-from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
@@ -80,6 +89,7 @@ def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[C
         course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
         if course.fresh:
             course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates)
+        course.facts = course.facts.also(*course.unshown)
     judged = {course.facts.group.group_id: course.facts for course in courses}
     return [judged.get(f.group.group_id, f) for f in facts], courses
 
@@ -184,11 +194,15 @@ class Course:
         self.undecided = dict(_undecided(facts))
         self.begun = dict(facts.placed(PartitionStatus.NOT_BEGUN))
         self._ends = {} if facts.group.known_members else ends_of(facts)
-        unread = facts.with_status(PartitionStatus.UNREAD) if self._ends else ()
+        self._emptied_ms = -1 if facts.group.known_members else emptied_ms(facts)
+        self._last_ms = last_commits(facts) if self._ends or self._emptied_ms >= facts.since_ms else {}
+        unread = facts.with_status(PartitionStatus.UNREAD) if self._last_ms else ()
         self.unread = {
             partition: row
             for partition, row, _ in unread
-            if partition in self._ends and row.work and row.committed_offset is not None
+            if (partition in self._ends or self._lost_ends(partition) is not None)
+            and row.work
+            and row.committed_offset is not None
         }
         """What a group without members may have ended at again and again."""
         rows = facts.rows if self._ends else ()
@@ -197,12 +211,22 @@ class Course:
             partition: those for partition, those in self._ends.items() if partition not in committed
         }
         """The same of partitions that it never committed, with when members ended."""
-        self.committed_ms = read_of_late(facts) if self._ends else facts.committed_ms
+        last_ms = read_of_late(facts) if self._ends else self._last_ms
+        self.committed_ms = last_ms if self.unread or self.fresh else facts.committed_ms
         self.aged = {*self.undecided, *self.begun, *self.unread, *self.fresh}
         """The partitions of which records are aged."""
         self.times: Times = {}
         self.late_ms: Mapping[str, int] = {}
         """By topic, how late its records count as stamped."""
+
+    @property
+    def unshown(self) -> Iterator[Unseen]:
+        """Yield that members of a group without any may have ended again and again, and committed nothing."""
+        facts = self.facts
+        # Each generation of a classic group has a number, and each of another one two.
+        if not facts.fruitless and (facts.state is None or facts.state.epoch >= LOOPS):
+            lost = lost_ends(facts, facts.since_ms, self._emptied_ms, "without a commit")
+            yield from [] if lost is None else [lost]
 
     @property
     def timed(self) -> set[TopicPartition]:
@@ -329,10 +353,16 @@ class Course:
         waits = self.times[partition, row.committed_offset or 0]
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
-        if (ended := sum(ms >= waits for ms in self._ends[partition])) < LOOPS:
-            return row.status
+        if (ended := sum(ms >= waits for ms in self._ends.get(partition, ()))) < LOOPS:
+            lost = self._lost_ends(partition, waits)
+            return row.status if lost is None else unknown(lost)
         why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
         return Status(PartitionStatus.STALLED, ERROR, why)
+
+    def _lost_ends(self, partition: TopicPartition, waits_ms: int = -1) -> Unseen | None:
+        """Return that members may have ended again and again since a partition's last commit."""
+        since_ms = max(self._last_ms.get(partition, -1), waits_ms)
+        return lost_ends(self.facts, since_ms, self._emptied_ms, f"at the same record of {partition}")
 
     def owner(self, row: OffsetRow) -> Owner | None:
         """Return the owner of a partition with the time that it has between two polls."""
@@ -351,6 +381,16 @@ class Course:
         if self.facts.group.type == CLASSIC:
             return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
         return self._got_ms.get(member_id, {}).get(partition, -1)
+
+    def earliest_ms(self, partition: TopicPartition, member_id: str | None) -> int:
+        """Return since when at the earliest this member may own a partition, or another one that ended.
+
+        It is when it got it, but where compaction left only the last of its records.
+        """
+        got_ms = self.got_ms(partition, member_id)
+        since_ms = got_ms if self.facts.group.type == CLASSIC else self._joined_ms.get(member_id, got_ms)
+        since_ms = min(since_ms, self.facts.since_ms)
+        return got_ms if self.facts.lost(since_ms, "") is None else since_ms
 
     def progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
@@ -372,6 +412,10 @@ class Course:
                 what = f"{partition}: its owner may read {where} first, whose log could not be read"
                 return Unseen(ENDS, "NOT_READ", what)
         newest, second = self._newest
+        # Who owns it since before that is the only one that could have ended.
+        last = max(at, waits_ms)
+        what = f"whether members ended at the same record of {partition}"
+        lost = self.facts.lost(last, what) if since > last else None
         return Progress(
             since,
             second[0] if newest[1] == partition else newest[0],
@@ -379,6 +423,7 @@ class Course:
             self._usual_ms,
             len(self.ends(partition, row.instance_id, max(at, waits_ms))),
             "" if busy is None else str(busy),
+            lost,
         )
 
     def ends(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> list[int]:
@@ -552,6 +597,11 @@ class Course:
         return {e.member_id: e.timestamp_ms for e in self._events.get(Kind.MEMBER_REPLACED, ())}
 
     @cached_property
+    def _joined_ms(self) -> Mapping[str | None, int]:
+        """When the first record about each member was written."""
+        return {event.member_id: event.timestamp_ms for event in reversed(self.facts.history or ())}
+
+    @cached_property
     def _got_ms(self) -> Mapping[str | None, Mapping[TopicPartition, int]]:
         """Since when each member of the consumer protocol has its partitions without a break."""
         got: dict[str | None, dict[TopicPartition, int]] = {}
@@ -577,28 +627,50 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     # What one of them did not commit, the next would have.
     since |= {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
     known = {partition: ms for partition, ms in since.items() if ms >= 0}
-    # One of the same moment may be older than the first position that its owner took.
-    late = course.late_ms
-    asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in known.items()}
-    listed = list_offsets(cluster, asked) if asked else {}
+    listed = _came_since(cluster, course, known)
+    earliest = {p: course.earliest_ms(p, begun[p].member_id) for p in known}
+    before = {p: ms for p, ms in earliest.items() if ms < known[p]}
+    came = _came_since(cluster, course, before)
+    lost = {
+        p: facts.lost(ms, f"since when {p} has its owner") for p, ms in before.items() if came[p] != listed[p]
+    }
     what = "when its owner got it is not in its history, so neither is whether records came since"
     statuses = {partition: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for partition in begun}
-    statuses |= {p: _since_owned(course, p, ms, listed[p], ends[p]) for p, ms in known.items()}
+    statuses |= {p: _since_owned(course, p, ms, listed[p], ends[p], lost.get(p)) for p, ms in known.items()}
     grave = {
         p: at.offset
         for p in known
         if statuses[p].weight == ERROR and not isinstance(at := listed[p], KgroupError)
     }
     statuses |= {
-        p: _since_owned(course, p, known[p], came, ends[p]) for p, came in first_read(cluster, grave)
+        p: _since_owned(course, p, known[p], came, ends[p], lost.get(p))
+        for p, came in first_read(cluster, grave)
     }
     return {partition: _as_trusted(course, partition, status) for partition, status in statuses.items()}
 
 
+def _came_since(
+    cluster: ClusterView, course: Course, since_ms: Mapping[TopicPartition, int]
+) -> Mapping[TopicPartition, ListedOffset | KgroupError]:
+    """Return the first record of each partition of after this moment."""
+    # One of the same moment may be older than the first position that its owner took.
+    late = course.late_ms
+    asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in since_ms.items()}
+    return list_offsets(cluster, asked) if asked else {}
+
+
 def _since_owned(
-    course: Course, partition: TopicPartition, since_ms: int, came: Came, ends: Sequence[int]
+    course: Course,
+    partition: TopicPartition,
+    since_ms: int,
+    came: Came,
+    ends: Sequence[int],
+    lost: Unseen | None,
 ) -> Status:
-    """Return the status of a partition without a commit, by the first record since its owner got it."""
+    """Return the status of a partition without a commit, by the first record since its owner got it.
+
+    `lost` is why it, or another one that ended, may have had it before.
+    """
     row = course.begun[partition]
     waited: int | Unseen = 0
     came_ms = -1
@@ -614,7 +686,7 @@ def _since_owned(
         waited_ms=waited,
         owner=course.owner(row),
         start=-1,
-        progress=_made(course, partition, row, since_ms, came_ms, ends),
+        progress=_made(course, partition, row, since_ms, came_ms, ends, lost),
         now_ms=came_ms + waited if isinstance(waited, int) else 0,
     )
     return status_of(seen)
@@ -637,17 +709,18 @@ def _made(
     since_ms: int,
     came_ms: int,
     ends: Sequence[int],
+    lost: Unseen | None,
 ) -> Progress | Unseen:
     """Return what the log says of the reading of a partition without a commit, since a record came.
 
-    `ends` are when owners of it ended.
+    `ends` are when owners of it ended, and `lost` is why some may be missing.
     """
     ended = sum(ms >= came_ms for ms in ends)
     made = course.progress(partition, row, came_ms)
     if isinstance(made, Unseen) and ended < LOOPS:
         return made
     known = made if isinstance(made, Progress) else Progress(since_ms)
-    return replace(known, since_ms=since_ms, generations=ended)
+    return replace(known, since_ms=since_ms, generations=ended, lost=lost)
 
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:

@@ -9,6 +9,7 @@ from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
+from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
@@ -30,7 +31,7 @@ FETCHED = 20
 DOUBTFUL = 200
 """The same for those in which it alone decides."""
 RETENTION, POLICY = "retention.ms", "cleanup.policy"
-_CUT = (PartitionStatus.PURGED, PartitionStatus.RECREATED)
+_CUT = (PartitionStatus.PURGED, PartitionStatus.RECREATED, PartitionStatus.UNKNOWN)
 """The statuses of partitions whose log may begin after what is committed."""
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
@@ -97,8 +98,12 @@ def _going(
     }
     if not kept:
         return facts
-    aged = _written_before(cluster, {partition: int(ms * NEAR) for partition, ms in kept.items()}, behind)
-    now_ms, left, doubtful = behind[0][0].now_ms, FETCHED, DOUBTFUL
+    near, now_ms = {partition: int(ms * NEAR) for partition, ms in kept.items()}, facts[0].now_ms
+    aged = [*_written_before(cluster, near, behind, now_ms)]
+    if any(old or unsure for old, unsure, _ in aged):
+        here_ms, now_ms = now_ms, clock_of(cluster, now_ms).least_ms
+        aged = aged if now_ms == here_ms else [*_written_before(cluster, near, behind, now_ms)]
+    left, doubtful = FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
     for (group_facts, those), (old, unsure, unseen) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that.
@@ -123,16 +128,18 @@ def _going(
 
 
 def _written_before(
-    cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
+    cluster: ClusterView,
+    ages_ms: Mapping[TopicPartition, int],
+    behind: Sequence[tuple[Facts, Behind]],
+    now_ms: int,
 ) -> Iterator[tuple[set[TopicPartition], set[TopicPartition], list[Unseen]]]:
     """Yield of each group the partitions whose first unread record is older than this, by their offsets.
 
     And those where only the record itself can tell, and why others are not known.
     """
-    now_ms = behind[0][0].now_ms
     listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
-    cut = {partition for f, _ in behind for partition, _, _ in f.with_status(*_CUT)}
-    asked = cut & listed.keys()
+    cut = {partition: row for f, _ in behind for partition, row, _ in f.with_status(*_CUT)}
+    asked = cut.keys() & listed.keys()
     starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
     begins = {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
     # Where all is young, as in most partitions of all groups.
@@ -150,8 +157,10 @@ def _written_before(
                 what = f"how long records of {partition} have been unread: {at.message}"
                 unseen.append(Unseen(LAG, code_name(at), what))
                 continue
-            if begins:
-                first = max(first, begins.get(partition, 0))
+            if partition in begins:
+                first = max(first, begins[partition])
+                if first == cut[partition].log_end_offset:
+                    continue  # nothing is left there
             if at.offset < 0 or at.offset > first + 1:
                 old.add(partition)
             elif at.offset > first or at.timestamp_ms > now_ms:
@@ -211,5 +220,9 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
             f"{partition}: the oldest unread record is of {utc(going.written_ms or 0)}, {RETENTION} is "
             f"{going.retention_ms} ({duration_text(going.retention_ms)})"
             for partition, going in sorted(dated.items())[:SHOWN]
+        ]
+        + [
+            f"{partition}: what waits could not be read; it may be markers and aborted records"
+            for partition in sorted(facts.going.keys() - dated.keys())[:SHOWN]
         ],
     )

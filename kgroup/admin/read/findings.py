@@ -288,8 +288,15 @@ def _deliveries(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
 
 def _without_readers(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     waiting = (group.lag_at_least or 0) - group.unreadable_lag
+    # Whether any of these offsets holds a record was not seen.
+    unseen = sum(
+        (row.lag or 0) - (row.unreadable or 0)
+        for row in group.notable
+        if row.status is not None and row.status.name == PartitionStatus.UNKNOWN
+    )
+    waiting -= unseen
     if group.state == EMPTY and waiting > 0:
-        least = "" if group.total_lag is not None else "at least "
+        least = "" if group.total_lag is not None and not unseen else "at least "
         wait = "waits" if waiting == 1 else "wait"
         yield (
             f"{least}{count_of(waiting, 'record')} {wait}, and the group has no members",

@@ -211,6 +211,8 @@ def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:
     """Return how many of a partition's lag are shown to hold no record: purged, compacted, or markers."""
     if lag is None or isinstance(facts.committed, Unseen):
         return None
+    if facts.start == facts.end:
+        return lag
     if facts.readable is False and isinstance(facts.stable, int) and isinstance(facts.end, int):
         return lag - (facts.end - facts.stable)
     # Which records of a share group are done beyond its start offset is not known.

@@ -220,9 +220,10 @@ def _phase(
     owned, target_set = set(has), set(target)
     if owned - target_set:
         return MemberStatus.REVOKING
-    if target_set - owned:
-        return MemberStatus.WAITING
-    return MemberStatus.STABLE if epoch == assignment_epoch else MemberStatus.BEHIND
+    if epoch != assignment_epoch:
+        # One that waits for what others have confirms the epoch all the same.
+        return MemberStatus.BEHIND
+    return MemberStatus.WAITING if target_set - owned else MemberStatus.STABLE
 
 
 def _topics(wire: consumer_group_describe.Assignment | share_group_describe.Assignment) -> Assignment:

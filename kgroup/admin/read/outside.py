@@ -56,14 +56,18 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
     since_ms = clock_of(cluster, cluster.now_ms()).least_ms - WINDOW_MS
 
     def recent(log: LiveLog, names: list[str]) -> Mapping[str, str | KgroupError | None]:
-        log.position = log.topic.offset_at(log.partition, since_ms)
-        if log.position < 0:
+        begins = log.topic.offset_at(log.partition, since_ms)
+        if begins < 0:
             return dict.fromkeys(names)
+        # With the record before, it shows whether any is missing in between.
+        log.position = first = max(begins - 1, 0)
         story = replay([log], topic_names=log.topic.topic_names, names=names)
-        damaged = None
+        missing: KgroupError | None = None
         if story.bad:
             what = f"{count_of(len(story.bad), 'damaged range')} of {log.source} could not be read"
-            damaged = DecodeError(what)
+            missing = DecodeError(what)
+        elif any(read.missing or read.first_offset > first for read in story.coverage):
+            missing = KgroupError(f"{log.source} has only what compaction left since {utc(since_ms)}")
         events = grouped((event.group, event) for event in story.events)
         words = dict[str, str | KgroupError | None]()
         for name in names:
@@ -71,7 +75,7 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
             # Without members now, it had none since the last of its records about them.
             left_ms = max((e.timestamp_ms for e in mine if e.kind not in OF_OFFSETS), default=-1)
             after = [event for event in mine if event.timestamp_ms >= left_ms]
-            words[name] = _words(from_outside(after, since_ms, memberless=True)) or damaged
+            words[name] = _words(from_outside(after, since_ms, memberless=True)) or missing
         return words
 
     try:

@@ -91,7 +91,7 @@ class GrowingPast(Past):
         names = self._by_partition[number]
         open_ = grouped((e.group, e) for e in reader.fold.commits_so_far())
         events = {name: [*self._events.get(name, ()), *open_.get(name, ())] for name in names}
-        return recorded_by(topic, reader.fold, events, len(reader.log.bad))
+        return recorded_by(topic, reader.fold, events, reader.coverage)
 
 
 def _recent(events: Sequence[Event], since_ms: int) -> list[Event]:

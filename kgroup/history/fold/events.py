@@ -69,11 +69,9 @@ class Kind(StrEnum):
     LOG_COMPACTED = "log-compacted"
 
 
-OF_OFFSETS = frozenset(
+OF_COMMITS = frozenset({Kind.COMMITTED, Kind.COMMITTED_OUTSIDE, Kind.COMMITTED_UNOWNED})
+OF_OFFSETS = OF_COMMITS | frozenset(
     {
-        Kind.COMMITTED,
-        Kind.COMMITTED_OUTSIDE,
-        Kind.COMMITTED_UNOWNED,
         Kind.REWOUND,
         Kind.OFFSETS_DELETED,
         Kind.OFFSETS_EXPIRED_OR_DELETED,
