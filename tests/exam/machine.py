@@ -32,24 +32,26 @@ NOW_MS = 1_800_000_000_000
 """The moment at which the commands look."""
 BEGIN_MS = NOW_MS - 7_200_000
 HOUR_MS = 3_600_000
+LONG_MS = 6 * HOUR_MS
+"""Sessions and transactions that nobody ends last that long."""
 FULL = 3
 """As many members as a group may have."""
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "100",
-    "group.max.session.timeout.ms": str(HOUR_MS),
-    "group.consumer.max.session.timeout.ms": str(HOUR_MS),
-    "group.consumer.session.timeout.ms": str(HOUR_MS),
+    "group.max.session.timeout.ms": str(LONG_MS),
+    "group.consumer.max.session.timeout.ms": str(LONG_MS),
+    "group.consumer.session.timeout.ms": str(LONG_MS),
     "group.consumer.assignment.interval.ms": "0",
-    "group.streams.max.session.timeout.ms": str(HOUR_MS),
-    "group.streams.session.timeout.ms": str(HOUR_MS),
+    "group.streams.max.session.timeout.ms": str(LONG_MS),
+    "group.streams.session.timeout.ms": str(LONG_MS),
     "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.max.size": str(FULL),
-    "group.share.max.session.timeout.ms": str(HOUR_MS),
-    "group.share.session.timeout.ms": str(HOUR_MS),
+    "group.share.max.session.timeout.ms": str(LONG_MS),
+    "group.share.session.timeout.ms": str(LONG_MS),
     "group.share.assignment.interval.ms": "0",
     "group.max.size": str(FULL),
-    "transaction.max.timeout.ms": str(HOUR_MS),
+    "transaction.max.timeout.ms": str(LONG_MS),
     "group.consumer.max.size": str(FULL),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
@@ -181,7 +183,7 @@ class Machine:
     def begun(self, place: TopicPartition) -> int:
         """Begin a transaction that writes to a partition; return its producer, whose epoch is 0."""
         name = f"{place.topic}-{place.partition}"
-        begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=HOUR_MS)
+        begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=LONG_MS)
         for node in range(3):
             producer = self.ask(begin, InitProducerIdResponse, node=node)
             if producer.error_code:

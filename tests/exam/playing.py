@@ -40,12 +40,11 @@ from kgroup.protocol.messages.sync_group import (
 from kgroup.protocol.streams_records import Subtopology
 from kgroup.protocol.subscription import Assignment, Subscription
 
-from .machine import HOUR_MS, NOW_MS, PREFIX, Machine, Slot
+from .machine import HOUR_MS, LONG_MS, NOW_MS, PREFIX, Machine, Slot
 from .sharing import ShareMember
 from .states import State
 
 POLL_MS = 300_000
-STATIC_SESSION_MS = 1_800_000
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000}
 STRAY = BASE - 1
@@ -82,6 +81,10 @@ class Ago:
     """In every other state all of that happens so much later."""
     control: int = 30_000
     """The last records before only control records are left, so long before the rest goes wrong."""
+
+
+LONG_AGO = Ago(committed=7_100_000, joined=6_000_000, base=5_950_000)
+"""The same of what went wrong before the span of time that the doctor looks at."""
 
 
 class Entry(NamedTuple):
@@ -166,6 +169,8 @@ class Group:
 
     def __init__(self, machine: Machine, state: State, name: str) -> None:
         self.machine, self.state, self.name = machine, state, name
+        if int(state.since) * 1000 > self.ago.joined:
+            self.ago = LONG_AGO
         self.by = Random(state.seed)
         self.main, self.side = f"{name}-main", f"{name}-side"
         self.parts: dict[Place, Part] = {}
@@ -284,7 +289,7 @@ class Group:
         subscription = Subscription(member.topics, owned=tuple(sorted(member.owned))).encode(1)
         request = JoinGroupRequest(
             group_id=self.name,
-            session_timeout_ms=STATIC_SESSION_MS * 2,
+            session_timeout_ms=LONG_MS,
             rebalance_timeout_ms=POLL_MS,
             member_id=member.member_id,
             group_instance_id=member.instance,

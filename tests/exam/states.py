@@ -28,7 +28,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "damaged",
     ),
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
-    "since": ("45", "5", "20", "120", "400", "1200"),
+    "since": ("45", "5", "20", "120", "400", "1200", "4500"),
     "others": ("busy", "quiet", "alone"),
     "delay": ("prompt", "lazy"),
     "retention": ("week", "near", "past"),
@@ -115,7 +115,9 @@ def drawn(seed: int) -> State:
     """One state: about half of its dimensions are sound, and what cannot meet is changed to what can."""
     by = Random(seed)
     values = {n: by.choice(v) if by.random() < 0.55 else v[0] for n, v in DIMENSIONS.items()}
-    values["since"] = by.choice(DIMENSIONS["since"])
+    *usual, longest = DIMENSIONS["since"]
+    # The longest takes as much time as ten others.
+    values["since"] = longest if by.random() < 0.02 else by.choice(usual)
     values |= dict.fromkeys(SEEN, "all") | {"clock": "right"}
     return possible(State(tuple(values.values()), seed))
 

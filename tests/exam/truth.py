@@ -13,6 +13,8 @@ from .playing import POLL_MS, Group, Part
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
 FUTURE_MS = 60_000
+SPAN_MS = 3_600_000
+"""How far back the doctor reads what happened, unless it is told otherwise."""
 RESOLVED_MS = 60_000
 """Dead members are in a consumer group that long at most by Kafka's defaults; here they stay."""
 LOOPS = 3
@@ -235,7 +237,7 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
             # The coordinator may mean it for one that left for now, or not have assigned it at all.
             away = any(m.left for m in readers)
             return [("unread", "error"), *([("absent", "warn")] if away else [])]
-        late = [c for c in part.commits if c.ms > group.look_ms - 3_600_000]
+        late = [c for c in part.commits if c.ms > group.look_ms - SPAN_MS]
         if late and not any(c.member for c in late):
             # The log does not say whether a tool committed, or a reader with assign().
             return [("unsubscribed", "info"), ("unsubscribed", "warn")]
@@ -410,12 +412,13 @@ def _broken(group: Group) -> list[frozenset[str]]:
     idle = any(m.regex is not None and not m.owned for m in group.members)
     if state.subscription == "pattern-of-nothing" and not group.classic and idle:
         found.append(frozenset({"KG122"}))
-    late = [ms for ms in group.outside_ms if ms > group.look_ms - 3_600_000]
+    late = [ms for ms in group.outside_ms if ms > group.look_ms - SPAN_MS]
     if len(late) > 1 and late[-1] - late[0] > 10_000:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
-    if any(_is_below(part) for part in group.parts.values()) and not group.members:
+    below = [part for part in group.parts.values() if _is_below(part)]
+    if any(part.commits[-1].ms > group.look_ms - SPAN_MS for part in below) and not group.members:
         found.append(frozenset({"KG322"}))
     if state.stamps == "right" and any(_fruitless(group, NEAR)):
         found.append(frozenset({"KG306"}))
