@@ -88,12 +88,11 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "OffsetFetch, the history, ListOffsets by time",
     ),
     PartitionStatus.STALLED: Meaning(
-        "Its owner leaves records that others would have read. A warning when they wait for 30 s and ten "
-        "times as "
-        "long as the group usually takes; an error when other partitions were committed 15 s (and ten "
-        "times that "
-        "long) later, when they wait for longer than the member may take between two polls, or when three "
-        "members in turn ended before the same record, whether or not one is there now.",
+        "Its owner leaves records that others would have read. A warning when they wait for 30 s, ten times "
+        "as long as the group usually takes, and twice as long as its last commits were apart; an error when "
+        "other partitions were committed 15 s (and as much) later, when they wait for longer than the member "
+        "may take between two polls, or when three members in turn ended before the same record, whether or "
+        "not one is there now.",
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(

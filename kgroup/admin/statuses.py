@@ -21,6 +21,8 @@ OPEN_MS = 15_000
 """The age from which a transaction counts as one that does not end."""
 TIMES = 10
 """How many of the group's usual delays a partition may wait before that is a suspicion."""
+TWICE = 2
+"""How many times as long as the group's commits of late a partition may wait."""
 LOOPS = 3
 """Generations without a commit of a partition that make a loop: each ended at the same record."""
 
@@ -81,7 +83,8 @@ class Progress:
     is the newest commit of the group's other partitions, `owner_ms` of its owner's, this one included.
     `usual_ms` is how long the group takes from the arrival of a record to its commit. `generations` ended
     since its last commit while this record waited. `busy` names a partition of the same owner whose records
-    are older and whose commits go on. `lost` is why some of this may be missing: then it may be worse, and
+    are older and whose commits go on. `waits_ms` is how long the group's commits of late came after the one
+    before and its first record, at most. `lost` is why some of this may be missing: then it may be worse, and
     is not better.
     """
 
@@ -91,6 +94,7 @@ class Progress:
     usual_ms: int = 0
     generations: int = 0
     busy: str = ""
+    waits_ms: int | Unseen = 0
     lost: Unseen | None = None
 
 
@@ -317,8 +321,10 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         return f.progress
     made = f.progress
     began = max(made.since_ms, f.now_ms - f.waited_ms)
-    poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000
-    usual = TIMES * made.usual_ms
+    unseen = made.waits_ms if isinstance(made.waits_ms, Unseen) else None
+    waits = TWICE * made.waits_ms if isinstance(made.waits_ms, int) else 0
+    poll_ms = max(f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000, waits)
+    usual = max(TIMES * made.usual_ms, waits)
     alone, others = f.now_ms - began, made.others_ms - began
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     if made.generations >= LOOPS:
@@ -330,12 +336,14 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         why = f"{who} reads {made.busy} first, where older records wait"
         return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, why)
     silent = made.owner_ms <= began and alone > 2 * bound
-    if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms or silent:
+    if alone > poll_ms:
         return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
+    if others > min(max(PROMPT_MS, usual), poll_ms) or silent:
+        return unseen or Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
     if made.lost is not None:
         return made.lost
     if alone > bound:
-        return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
+        return unseen or Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
     return None
 
 

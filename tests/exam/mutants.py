@@ -35,6 +35,7 @@ DOUBLE = (
     "commits=none log=aborted membership=full",
     "owner=looping commits=none log=aborted others=alone since=120",
     "protocol=consumer commits=none log=grown delay=lazy",
+    "delay=interval seed=16",
     "protocol=consumer owner=dead-static log=idle others=quiet membership=flapping since=400 seed=1",
 )
 """States without which a check would not be missed."""
@@ -61,6 +62,7 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.read.lag.topics_matched", lambda *_: set()),
     ("kgroup.admin.read.in_sync.InSync.too_few", lambda *_: iter(())),
     ("kgroup.admin.diagnose.checks._FOLLOWING", {}),
+    ("kgroup.admin.diagnose.reading._learn_waits", lambda *_: None),
     ("kgroup.admin.diagnose.facts.Facts.lost", lambda *_: None),
     ("kgroup.admin.diagnose.reading.lost_ends", lambda *_: None),
     ("kgroup.admin.diagnose.reading.Course.unshown", ()),

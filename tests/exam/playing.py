@@ -46,7 +46,9 @@ from .states import State
 
 POLL_MS = 300_000
 BASE = 20
-DELAY_MS = {"prompt": 300, "lazy": 20_000}
+DELAY_MS = {"prompt": 300, "lazy": 20_000, "interval": 300}
+INTERVAL_MS = 60_000
+"""How often a member commits that does so at intervals: all that it has read."""
 STRAY = BASE - 1
 STAMPS_MS = {
     "stray": 3_000_000,
@@ -381,8 +383,10 @@ class Group:
     def _hung_is_removed(self) -> None:
         """The coordinator removed whoever confirmed nothing for its rebalance timeout; the others go on."""
         there = {member.member_id for member in self._described().members}
-        self.members = [member for member in self.members if member.member_id in there]
-        self._settle()
+        left = [member for member in self.members if member.member_id in there]
+        if len(left) < len(self.members):
+            self.members = left
+            self._settle()
 
     def _waits_for_still(self) -> bool:
         """Whether a member that hangs or died has not what it shall have, by the coordinator."""
@@ -509,7 +513,15 @@ class Group:
             part.entries.append(Entry(part.end, "marker", now))
             part.end += 1
         if (owner := self.owner(place)) is not None:
-            self.machine.at(now + self._delay_of(place), lambda: self._reads(owner, place))
+            self.machine.at(self._due_ms(owner, place), lambda: self._reads(owner, place))
+
+    def _due_ms(self, member: Member, place: Place) -> int:
+        """When a member commits a record that comes now."""
+        due_ms = self.machine.now_ms + self._delay_of(place)
+        if self.state.delay != "interval":
+            return due_ms
+        phase_ms = Random(f"{self.state.seed} {member.name}").randrange(INTERVAL_MS)
+        return due_ms + (phase_ms - due_ms) % INTERVAL_MS
 
     def _delay_of(self, place: Place) -> int:
         return self.delay_ms + STAGGER_MS * place.partition
@@ -911,6 +923,8 @@ class Group:
             self._beat(member, first=True)
             if settles:
                 self._settle()
+                if any(map(self._hangs, self.members)):
+                    self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
 
     def _third_goes(self) -> None:
         self._ends(self.members[-1].owned)

@@ -229,7 +229,7 @@ class RealGroup(Group):
             self._later(member, place)
 
     def _later(self, member: Member, place: Place) -> None:
-        self.machine.at(self.machine.now_ms + self._delay_of(place), lambda: self._reads(member, place))
+        self.machine.at(self._due_ms(member, place), lambda: self._reads(member, place))
 
     @property
     def settled(self) -> bool:

@@ -30,7 +30,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200", "4500"),
     "others": ("busy", "quiet", "alone"),
-    "delay": ("prompt", "lazy"),
+    "delay": ("prompt", "lazy", "interval"),
     "retention": ("week", "near", "past"),
     "stamps": ("right", "late", "backfill", "ahead", "stray"),
     "visibility": (

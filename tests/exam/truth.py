@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kgroup.domain import TopicPartition
 
@@ -15,6 +16,9 @@ TIMES = 10
 FUTURE_MS = 60_000
 SPAN_MS = 3_600_000
 """How far back the doctor reads what happened, unless it is told otherwise."""
+TWICE = 2
+COMPARED = 5
+"""As many of the last commits of each partition show how often they come."""
 RESOLVED_MS = 60_000
 """Dead members are in a consumer group that long at most by Kafka's defaults; here they stay."""
 LOOPS = 3
@@ -307,9 +311,10 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     found: list[Said] = []
     # Where times are wrong, what a reader takes is known to half a minute.
     near = NEAR if group.state.stamps == "right" else SUSPECT_MS
-    for usual in {min(delays), max(delays)}:
+    waits = _waits(group, (*rest, part))
+    for usual in {max(TIMES * delay, TWICE * wait) for delay in (min(delays), max(delays)) for wait in waits}:
         found += [
-            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent)
+            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent, TWICE * max(waits))
             for slack in (-near, 0, near)
         ]
     ends = [end.ms for end in group.ends if part.place in end.places]
@@ -327,7 +332,9 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
     ]
     # It reads the others first only while it reads.
-    bounds = [max(SUSPECT_MS, TIMES * usual) for usual in (min(delays), max(delays))]
+    bounds = [
+        max(SUSPECT_MS, TIMES * usual, TWICE * wait) for usual in (min(delays), max(delays)) for wait in waits
+    ]
     idle = group.look_ms - max(own, default=-1)
     reads = idle < min(bounds) - NEAR and waited > PROMPT_MS + NEAR
     if older and min(older) < -NEAR and reads and not ends:
@@ -353,12 +360,35 @@ def _ended(group: Group, part: Part, since_ms: int) -> list[int]:
     return [end.ms for end in group.ends if part.place in end.places and end.ms >= since_ms]
 
 
-def _reading(waited: int, alone: int, others: int, usual: int, silent: bool) -> Said:
+def _waits(group: Group, parts: Sequence[Part]) -> set[int]:
+    """How long a commit of late came after the one before, and after its first record, at most.
+
+    As it is, and as it looks where the times of records are wrong or cannot be read.
+    """
+    owned = [part for part in parts if group.owner(part.place) is not None]
+    seen = {max(_longest(each, came=True), default=0) for each in (parts, owned)}
+    if group.state.stamps != "right" or any(part.damaged or part.start for part in parts):
+        seen |= {max(_longest(each, came=False), default=0) for each in (parts, owned)}
+    return seen
+
+
+def _longest(parts: Sequence[Part], came: bool) -> Iterator[int]:
+    """Yield how long the last commits of partitions came after what went before."""
+    for part in parts:
+        since = part.commits[-1].ms - SPAN_MS
+        last = [commit for commit in part.commits if commit.ms >= since][-COMPARED - 1 :]
+        for a, b in pairwise(last):
+            first = next((e.ms for e in part.entries if e.offset >= a.offset and e.kind != "marker"), a.ms)
+            if b.offset > a.offset:
+                yield b.ms - (max(a.ms, first) if came else a.ms)
+
+
+def _reading(waited: int, alone: int, others: int, usual: int, silent: bool, poll: int) -> Said:
     """The status of one whose owner commits nothing; `silent`: of no other partition either."""
-    suspect = max(SUSPECT_MS, TIMES * usual)
+    suspect, poll = max(SUSPECT_MS, usual), max(POLL_MS, poll)
     if waited < PROMPT_MS:
         return "reading", "ok"
-    if others > min(max(PROMPT_MS, TIMES * usual), POLL_MS) or alone > POLL_MS:
+    if others > min(max(PROMPT_MS, usual), poll) or alone > poll:
         return "stalled", "error"
     if silent and alone > 2 * suspect:
         return "stalled", "error"

@@ -107,7 +107,7 @@ def examine_all(
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
             ]
             errors += described.errors
-            facts, courses = judge(cluster, gather(cluster, facts, past.add_to))
+            facts, courses = judge(cluster, gather(cluster, facts, past.add_to), past)
             facts = judge_pace(cluster, facts, courses, past)
             for look in _LOOKS:
                 facts = look(cluster, facts)

@@ -7,10 +7,11 @@ partition falls behind if in both halves its oldest unread record grew older and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from kgroup.admin.diagnose.commits import Key, Point, commits_from
 from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.reading import At, Course, Times, with_statuses
@@ -25,8 +26,7 @@ from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import duration_text
-from kgroup.history.log_items import CommitRun, Item, PendingCommit
-from kgroup.history.sources.live import LiveLog, LiveTopic
+from kgroup.history.sources.live import LiveTopic
 
 BEHIND_MS = 60_000
 """The age of the oldest unread record from which a reader may fall behind."""
@@ -35,16 +35,7 @@ HALF_MS = 30_000
 """The shortest half in which growth shows: commits are seconds apart."""
 PART = 20
 """Age grows if it does by this part of the time that passed: commits and records come unevenly."""
-Key: TypeAlias = tuple[str, TopicPartition]
-"""A group, and one of its partitions."""
 Ends: TypeAlias = Mapping[At, ListedOffset | KgroupError]
-
-
-class Point(NamedTuple):
-    """A committed offset, and when it was committed in ms."""
-
-    offset: int
-    at_ms: int
 
 
 class Waiting(NamedTuple):
@@ -126,37 +117,13 @@ def _commits_from(topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[Key, Po
     of_group = grouped((key[0], key) for key in since_ms)
     for number, names in topic.by_partition(of_group).items():
         missing = {key for name in names for key in of_group[name]}
-        for key, point in _commits(topic, number, names, min(since_ms[key] for key in missing)):
+        for key, point in commits_from(topic, number, names, min(since_ms[key] for key in missing)):
             if key in missing and point.at_ms >= since_ms[key]:
                 points[key] = point
                 missing.remove(key)
             if not missing:
                 break
     return points
-
-
-def _commits(
-    topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
-) -> Iterator[tuple[Key, Point]]:
-    from kgroup.history.decode.decoder import Decoder
-
-    if (at := topic.offset_at(number, from_ms)) < 0:
-        return
-    decoder = Decoder(names=names, runs=False)
-    for chunk, headers in LiveLog(topic, number, at).batches():
-        for item in decoder.feed(chunk, headers):
-            yield from _in(item)
-    for item in decoder.flush():
-        yield from _in(item)
-
-
-def _in(item: Item) -> Iterator[tuple[Key, Point]]:
-    if isinstance(item, CommitRun):
-        for part in item.parts:
-            yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
-    elif isinstance(item, PendingCommit):
-        partition = TopicPartition(item.topic, item.partition)
-        yield (item.group, partition), Point(item.commit.offset, item.commit.timestamp_ms)
 
 
 def _ends_at(cluster: ClusterView, pairs: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:

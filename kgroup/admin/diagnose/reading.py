@@ -13,6 +13,7 @@ from heapq import nlargest
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
+from kgroup.admin.diagnose.commits import Key, Step, steps_of
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.diagnose.generations import (
@@ -52,22 +53,27 @@ from kgroup.domain import TopicPartition, count_of, grouped
 from kgroup.durations import utc
 from kgroup.errors import DamagedBatch, KgroupError
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.sources.live import LiveTopic
 
 if TYPE_CHECKING:
+    from kgroup.admin.diagnose.histories import Past
     from kgroup.history.fold.view import RecordedMember
 
 ENDS = "log ends"
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
+COMPARED_MS = 3_600_000
+"""Commits of this long before the last one show how often a group commits."""
 LATE_MS = 60_000
 """From this delay on of all that a group reads of a topic, its producers may stamp late instead."""
 At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
 
 
-def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[Course]]:
+def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Facts], list[Course]]:
     """Give each partition the status that the history shows, in a few requests per leader for all groups.
 
+    Of groups with a partition that seems to stand still, the commits of the last hour are read one by one.
     Return the facts with these statuses, and how the groups read.
     """
     courses = [Course(f) for f in facts if f.group.type != SHARE and LAG not in f.left_out]
@@ -83,6 +89,8 @@ def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[C
     times = {**times, **times_at(cluster, newest)} if newest else times
     for course in courses:
         course.times = times
+    _learn_waits(cluster, [course for course in courses if course.seems_stalled], past)
+    for course in courses:
         readings = [course, *course.mistimed()]
         lates = [reading.late_ms for reading in readings]
         said = _agreed([_by_times(cluster, reading) for reading in readings], lates)
@@ -92,6 +100,25 @@ def judge(cluster: ClusterView, facts: list[Facts]) -> tuple[list[Facts], list[C
         course.facts = course.facts.also(*course.unshown)
     judged = {course.facts.group.group_id: course.facts for course in courses}
     return [judged.get(f.group.group_id, f) for f in facts], courses
+
+
+def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) -> None:
+    """Note how long commits of these groups let records wait of late, or why that is not known."""
+    topic = past.topic() if courses else None
+    if not isinstance(topic, LiveTopic):
+        return
+    since_ms = {key: ms for course in courses for key, ms in course.compared.items()}
+    try:
+        steps: Mapping[str, Sequence[Step]] | KgroupError = steps_of(cluster, topic, since_ms)
+    except KgroupError as error:
+        steps = error
+    for course in courses:
+        what = "how often it commits"
+        if isinstance(steps, KgroupError):
+            course.untold = Unseen(HISTORY, code_name(steps), f"{what}: {steps.message}")
+        else:
+            course.untold = course.facts.lost(min(course.compared.values(), default=-1), what)
+            course.steps = steps.get(course.facts.group.group_id, ())
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -218,6 +245,31 @@ class Course:
         self.times: Times = {}
         self.late_ms: Mapping[str, int] = {}
         """By topic, how late its records count as stamped."""
+        self.steps: Sequence[Step] = ()
+        self.untold: Unseen | None = None
+        """Its last commits, where they were looked at, and why some are missing."""
+
+    @property
+    def seems_stalled(self) -> bool:
+        """Whether a partition stands still, if the group commits often."""
+        statuses = (self.status(partition, row) for partition, row in self.undecided.items())
+        return any(status.name == PartitionStatus.STALLED for status in statuses)
+
+    @property
+    def waits_ms(self) -> int | Unseen:
+        """How long commits let records wait of late, at most."""
+        if self.untold is not None and not self.steps:
+            return self.untold
+        waits = (step.waited_ms(self.late_ms.get(step.partition.topic, 0)) for step in self.steps)
+        return max(waits, default=0)
+
+    @property
+    def compared(self) -> dict[Key, int]:
+        """The partitions whose commits show how often the group commits, and from when on."""
+        name, committed_ms = self.facts.group.group_id, self.committed_ms
+        own = [partition for partition in self.undecided if partition in committed_ms]
+        chosen = (*own[:SAMPLES], *(partition for partition, _ in self._read[:SAMPLES]))
+        return {(name, p): committed_ms[p] - COMPARED_MS for p in chosen}
 
     @property
     def unshown(self) -> Iterator[Unseen]:
@@ -252,7 +304,7 @@ class Course:
         for reads_ms in (0, SUSPECT_MS) if self._shifts else ():
             late = {topic: ms - reads_ms for topic, ms in self._shifts.items()}
             other = Course(self.facts)
-            other.late_ms = late
+            other.late_ms, other.steps, other.untold = late, self.steps, self.untold
             other.begun = {partition: row for partition, row in self.begun.items() if partition.topic in late}
             other.times = {
                 at: ms + late.get(at[0].topic, 0) if isinstance(ms, int) else ms
@@ -340,9 +392,12 @@ class Course:
             statuses.append(status_of(known))
         first, last = statuses[0], statuses[-1]
         loops = isinstance(made, Progress) and made.generations >= LOOPS
-        if first.name == PartitionStatus.STALLED and not loops and self._unread_sample is not None:
+        if first.name == PartitionStatus.STALLED and not loops:
             # The delays that were not seen may be longer than all others: then it would still be in time.
-            return unknown(self._unread_sample)
+            if self._unread_sample is not None:
+                return unknown(self._unread_sample)
+            if self.untold is not None and self._shifts:
+                return unknown(self.untold)
         if first.name == last.name and first.weight == last.weight:
             return first
         return unknown(Unseen("clock", "CLOCK_UNSURE", f"{partition}: how long records wait: {clock.words}"))
@@ -423,6 +478,7 @@ class Course:
             self._usual_ms,
             len(self.ends(partition, row.instance_id, max(at, waits_ms))),
             "" if busy is None else str(busy),
+            self.waits_ms,
             lost,
         )
 

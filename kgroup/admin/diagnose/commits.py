@@ -1,0 +1,98 @@
+"""Commits one by one, as `__consumer_offsets` has them: when they came, and how long each let records wait.
+
+A check-up knows the last commit of each partition. A reader that commits once a minute, as Kafka Connect
+does, is silent for a minute again and again; only its commits before show that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.record_times import times_at
+from kgroup.domain import TopicPartition, grouped
+from kgroup.history.log_items import CommitRun, Item, PendingCommit
+from kgroup.history.sources.live import LiveLog, LiveTopic
+
+KEPT = 5
+"""The number of a partition's last commits that are compared each with the one before."""
+SHORT_MS = 5_000
+"""What is shorter changes no bound."""
+Key: TypeAlias = tuple[str, TopicPartition]
+"""A group, and one of its partitions."""
+
+
+class Point(NamedTuple):
+    """A committed offset, and when it was committed in ms."""
+
+    offset: int
+    at_ms: int
+
+
+class Step(NamedTuple):
+    """Two commits of a partition in a row, and when the first record between was written; None if unknown.
+
+    In ms. It is not looked at where the commits follow each other so soon that no bound depends on it.
+    """
+
+    partition: TopicPartition
+    before_ms: int
+    at_ms: int
+    written_ms: int | None
+
+    def waited_ms(self, late_ms: int) -> int:
+        """Return how long it waited, at most, if records are stamped so late."""
+        came_ms = self.before_ms if self.written_ms is None else self.written_ms + late_ms
+        # One that was committed before it came is stamped wrongly, and may have come at once.
+        return self.at_ms - (self.before_ms if came_ms > self.at_ms else max(self.before_ms, came_ms))
+
+
+def commits_from(
+    topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
+) -> Iterator[tuple[Key, Point]]:
+    """Yield the commits of some groups in one partition from a time on, in the order of the log."""
+    from kgroup.history.decode.decoder import Decoder
+
+    if (at := topic.offset_at(number, from_ms)) < 0:
+        return
+    decoder = Decoder(names=names, runs=False)
+    for chunk, headers in LiveLog(topic, number, at).batches():
+        for item in decoder.feed(chunk, headers):
+            yield from _in(item)
+    for item in decoder.flush():
+        yield from _in(item)
+
+
+def _in(item: Item) -> Iterator[tuple[Key, Point]]:
+    if isinstance(item, CommitRun):
+        for part in item.parts:
+            yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
+    elif isinstance(item, PendingCommit):
+        partition = TopicPartition(item.topic, item.partition)
+        yield (item.group, partition), Point(item.commit.offset, item.commit.timestamp_ms)
+
+
+def steps_of(cluster: ClusterView, topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[str, list[Step]]:
+    """Return by group the last commits of its partitions, each with the one before.
+
+    Of each key only commits from its time on count, and only those that got on. Raise KgroupError where
+    they cannot be read.
+    """
+    steps: list[tuple[Key, Point, Point]] = []
+    of_group = grouped((key[0], key) for key in since_ms)
+    for number, names in topic.by_partition(of_group).items():
+        kept = {key: deque[Point](maxlen=KEPT + 1) for name in names for key in of_group[name]}
+        for key, point in commits_from(topic, number, names, min(since_ms[key] for key in kept)):
+            if key in kept and point.at_ms >= since_ms[key]:
+                kept[key].append(point)
+        pairs = ((key, pairwise(those)) for key, those in kept.items())
+        steps += [(key, a, b) for key, those in pairs for a, b in those if b.offset > a.offset]
+    times = times_at(cluster, {(p, a.offset) for (_, p), a, b in steps if b.at_ms - a.at_ms > SHORT_MS})
+    written = {at: ms for at, ms in times.items() if isinstance(ms, int)}
+    return grouped(
+        (name, Step(partition, a.at_ms, b.at_ms, written.get((partition, a.offset))))
+        for (name, partition), a, b in steps
+    )
