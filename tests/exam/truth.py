@@ -374,8 +374,8 @@ def _waits(group: Group, parts: Sequence[Part]) -> set[int]:
 
 def _longest(parts: Sequence[Part], came: bool) -> Iterator[int]:
     """Yield how long the last commits of partitions came after what went before."""
+    since = max((part.commits[-1].ms for part in parts), default=0) - SPAN_MS
     for part in parts:
-        since = part.commits[-1].ms - SPAN_MS
         last = [commit for commit in part.commits if commit.ms >= since][-COMPARED - 1 :]
         for a, b in pairwise(last):
             first = next((e.ms for e in part.entries if e.offset >= a.offset and e.kind != "marker"), a.ms)

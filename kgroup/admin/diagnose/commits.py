@@ -19,6 +19,7 @@ from kgroup.history.sources.live import LiveLog, LiveTopic
 
 KEPT = 5
 """The number of a partition's last commits that are compared each with the one before."""
+SPAN_MS = 3_600_000
 SHORT_MS = 5_000
 """What is shorter changes no bound."""
 Key: TypeAlias = tuple[str, TopicPartition]
@@ -75,19 +76,25 @@ def _in(item: Item) -> Iterator[tuple[Key, Point]]:
         yield (item.group, partition), Point(item.commit.offset, item.commit.timestamp_ms)
 
 
-def steps_of(cluster: ClusterView, topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[str, list[Step]]:
+def steps_of(cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int]) -> dict[str, list[Step]]:
     """Return by group the last commits of its partitions, each with the one before.
 
-    Of each key only commits from its time on count, and only those that got on. Raise KgroupError where
-    they cannot be read.
+    `newest_ms` is when each was last committed: what is within SPAN_MS of a group's newest counts, and only
+    commits that got on do. Raise KgroupError where they cannot be read.
     """
     steps: list[tuple[Key, Point, Point]] = []
-    of_group = grouped((key[0], key) for key in since_ms)
+    of_group = grouped((name, ((name, p), ms)) for (name, p), ms in newest_ms.items())
+    since_ms = {name: max(ms for _, ms in those) - SPAN_MS for name, those in of_group.items()}
     for number, names in topic.by_partition(of_group).items():
-        kept = {key: deque[Point](maxlen=KEPT + 1) for name in names for key in of_group[name]}
-        for key, point in commits_from(topic, number, names, min(since_ms[key] for key in kept)):
-            if key in kept and point.at_ms >= since_ms[key]:
+        missing = {key: ms for name in names for key, ms in of_group[name] if ms >= since_ms[name]}
+        kept = {key: deque[Point](maxlen=KEPT + 1) for key in missing}
+        for key, point in commits_from(topic, number, names, min(since_ms[name] for name in names)):
+            if key in kept and point.at_ms >= since_ms[key[0]]:
                 kept[key].append(point)
+            if point.at_ms >= missing.get(key, point.at_ms + 1):
+                del missing[key]
+            if not missing:
+                break
         pairs = ((key, pairwise(those)) for key, those in kept.items())
         steps += [(key, a, b) for key, those in pairs for a, b in those if b.offset > a.offset]
     times = times_at(cluster, {(p, a.offset) for (_, p), a, b in steps if b.at_ms - a.at_ms > SHORT_MS})

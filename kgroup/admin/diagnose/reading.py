@@ -13,7 +13,7 @@ from heapq import nlargest
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.diagnose.commits import Key, Step, steps_of
+from kgroup.admin.diagnose.commits import SPAN_MS, Key, Step, steps_of
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.diagnose.generations import (
@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 ENDS = "log ends"
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
-COMPARED_MS = 3_600_000
-"""Commits of this long before the last one show how often a group commits."""
 LATE_MS = 60_000
 """From this delay on of all that a group reads of a topic, its producers may stamp late instead."""
 At: TypeAlias = tuple[TopicPartition, int]
@@ -107,9 +105,9 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
     topic = past.topic() if courses else None
     if not isinstance(topic, LiveTopic):
         return
-    since_ms = {key: ms for course in courses for key, ms in course.compared.items()}
+    newest_ms = {key: ms for course in courses for key, ms in course.compared.items()}
     try:
-        steps: Mapping[str, Sequence[Step]] | KgroupError = steps_of(cluster, topic, since_ms)
+        steps: Mapping[str, Sequence[Step]] | KgroupError = steps_of(cluster, topic, newest_ms)
     except KgroupError as error:
         steps = error
     for course in courses:
@@ -117,7 +115,8 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
         if isinstance(steps, KgroupError):
             course.untold = Unseen(HISTORY, code_name(steps), f"{what}: {steps.message}")
         else:
-            course.untold = course.facts.lost(min(course.compared.values(), default=-1), what)
+            since_ms = max(course.compared.values(), default=-1) - SPAN_MS
+            course.untold = course.facts.lost(since_ms, what)
             course.steps = steps.get(course.facts.group.group_id, ())
 
 
@@ -265,11 +264,11 @@ class Course:
 
     @property
     def compared(self) -> dict[Key, int]:
-        """The partitions whose commits show how often the group commits, and from when on."""
+        """The partitions whose commits show how often the group commits, and when the last one was."""
         name, committed_ms = self.facts.group.group_id, self.committed_ms
         own = [partition for partition in self.undecided if partition in committed_ms]
         chosen = (*own[:SAMPLES], *(partition for partition, _ in self._read[:SAMPLES]))
-        return {(name, p): committed_ms[p] - COMPARED_MS for p in chosen}
+        return {(name, p): committed_ms[p] for p in chosen}
 
     @property
     def unshown(self) -> Iterator[Unseen]:
