@@ -122,6 +122,8 @@ class Part:
     end: int = 0
     exists: bool = True
     rebuilt: bool = False
+    uncommitted: bool = False
+    """Whether who reads it takes the records of transactions that are open or aborted, too."""
     damaged: range = range(0)
     """The offsets of a batch that fails its checksum: who reads verifies it, and does not get beyond it."""
     commits: list[Commit] = field(default_factory=list)
@@ -140,11 +142,17 @@ class Part:
     def reached(self, offset: int) -> list[Entry]:
         """What a reader gets from this offset on until it stops at a damaged batch."""
         until = self.damaged.start if offset < self.damaged.stop else self.end
-        return [e for e in self.readable(offset) if e.offset < until]
+        return [e for e in (self._all if self.uncommitted else self.readable)(offset) if e.offset < until]
+
+    def _all(self, offset: int) -> list[Entry]:
+        first = max(offset, self.start)
+        return [e for e in self.entries if e.offset >= first and e.kind in ("data", "open")]
 
     def readable(self, offset: int) -> list[Entry]:
         """What a reader of committed records gets from this offset on."""
         first, stable = max(offset, self.start), self.stable
+        if self.uncommitted and first > stable:
+            return self._all(first)  # no other reader gets there
         return [e for e in self.entries if first <= e.offset < stable and e.kind == "data"]
 
 
@@ -677,6 +685,10 @@ class Group:
         match self.state.log:
             case "growing" | "trimmed" | "emptied" | "grown" | "damaged":
                 self._feed(subject, self.since_ms if self.fresh else self.fed_ms, 0, many)
+            case "uncommitted":
+                self.parts[subject].uncommitted = True
+                self._feed(subject, self.fed_ms, 0, many)
+                self._at(since, lambda: self.produce(subject, 5, "open"))
             case "bursts":
                 self._at(since + 1_000, lambda: self.produce(subject, 50))
             case "compacted":

@@ -21,6 +21,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "compacted",
         "control-only",
         "open",
+        "uncommitted",
         "aborted",
         "grown",
         "deleted",
@@ -50,7 +51,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 """The values of each dimension; the first is the sound one. `replicas`: all is seen, and `__consumer_offsets`
 has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
 of its records for each key, of all and of those before the last minute. `since`: seconds since what went
-wrong did. `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
+wrong did. `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
+`retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone.
@@ -133,7 +135,7 @@ def possible(state: State) -> State:
         state = state.but(membership="stable", delay="prompt")
     if state.protocol == "streams":
         # Its members have one topology, and without a source topic the group is not ready.
-        there = state.log not in ("deleted", "recreated", "grown")
+        there = state.log not in ("deleted", "recreated", "grown", "uncommitted")
         state = state.but(subscription="names", log=state.log if there else "growing")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
