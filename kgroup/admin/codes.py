@@ -63,8 +63,9 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "OffsetFetch, ListOffsets, Fetch from the committed offset",
     ),
     PartitionStatus.HELD_BACK: Meaning(
-        "All that readers of committed records may read is read; a transaction is open. An error after 15 s.",
-        "Fetch, ListOffsets",
+        "All that readers of committed records may read is read; a transaction is open. An error when it is "
+        "open for 15 s, and twice as long as the group's last commits were apart.",
+        "Fetch, ListOffsets, the history, ListTransactions",
     ),
     PartitionStatus.MOVING: Meaning(
         "Its group rebalances, or it moves from one member to another.", "the group's description"

@@ -258,9 +258,21 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
         return None
     if isinstance(f.open_ms, Unseen):
         return f.open_ms
-    weight = ERROR if f.open_ms >= OPEN_MS else INFO
     why = f"readers of committed records stop at {f.stable}, where a transaction is open"
-    return Status(PartitionStatus.HELD_BACK, weight, why)
+    if f.open_ms < OPEN_MS:
+        return Status(PartitionStatus.HELD_BACK, INFO, why)
+    progress = None if f.members == 0 else f.progress
+    if isinstance(progress, Unseen):
+        return progress
+    waits = progress.waits_ms if progress is not None else 0
+    bound = _poll_ms(f) if isinstance(waits, Unseen) else max(OPEN_MS, TWICE * waits)
+    if f.open_ms >= bound:
+        return Status(PartitionStatus.HELD_BACK, ERROR, why)
+    return waits if isinstance(waits, Unseen) else Status(PartitionStatus.HELD_BACK, INFO, why)
+
+
+def _poll_ms(f: PartitionFacts) -> int:
+    return f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000
 
 
 def _moving(f: PartitionFacts) -> Status | Unseen | None:
@@ -323,7 +335,7 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     began = max(made.since_ms, f.now_ms - f.waited_ms)
     unseen = made.waits_ms if isinstance(made.waits_ms, Unseen) else None
     waits = TWICE * made.waits_ms if isinstance(made.waits_ms, int) else 0
-    poll_ms = max(f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000, waits)
+    poll_ms = max(_poll_ms(f), waits)
     usual = max(TIMES * made.usual_ms, waits)
     alone, others = f.now_ms - began, made.others_ms - began
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"

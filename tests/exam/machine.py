@@ -21,6 +21,7 @@ from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kgroup.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
@@ -180,9 +181,9 @@ class Machine:
         assert found is not None
         return found
 
-    def begun(self, place: TopicPartition) -> int:
+    def begun(self, place: TopicPartition, name: str = "") -> int:
         """Begin a transaction that writes to a partition; return its producer, whose epoch is 0."""
-        name = f"{place.topic}-{place.partition}"
+        name = name or f"{place.topic}-{place.partition}"
         begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=LONG_MS)
         for node in range(3):
             producer = self.ask(begin, InitProducerIdResponse, node=node)
@@ -202,6 +203,12 @@ class Machine:
             )
             return producer.producer_id
         raise AssertionError(f"nobody coordinates {name}")
+
+    def committed(self, name: str, producer: int) -> None:
+        """Commit a transaction that was begun under a name of its own."""
+        end = EndTxnRequest(transactional_id=name, producer_id=producer, producer_epoch=0, committed=True)
+        codes = [self.ask(end, EndTxnResponse, version=3, node=node).error_code for node in range(3)]
+        assert 0 in codes, codes
 
     def topic_id(self, topic: str) -> bytes:
         return self.cluster.catalog.topics[topic].topic_id

@@ -509,11 +509,11 @@ class Group:
 
     # records and commits
 
-    def produce(self, place: Place, count: int = 1, kind: str = "data") -> None:
+    def produce(self, place: Place, count: int = 1, kind: str = "data", producer: int | None = None) -> None:
         part, now = self.parts[place], self.machine.now_ms
         if not part.exists:
             return
-        self._append(place, count, kind)
+        self._append(place, count, kind, producer)
         shown = "data" if kind == "transactional" else kind
         part.entries += [Entry(part.end + n, shown, now) for n in range(count)]
         part.end += count
@@ -543,14 +543,15 @@ class Group:
         stray = self.state.stamps == "stray" and offset != STRAY
         return STAMPS_MS[self.state.stamps] if here and not stray else 0
 
-    def _append(self, place: Place, count: int, kind: str) -> None:
+    def _append(self, place: Place, count: int, kind: str, producer: int | None = None) -> None:
         log, now = self.machine.log(*place), self.machine.now_ms
         records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
         if kind == "data":
             for number, record in enumerate(records, self.parts[place].end):
                 log.append([record], timestamp_ms=now + self.stamps_ms(place.topic, number))
             return
-        producer = self.machine.begun(place) if kind == "open" else 9_000
+        if producer is None:
+            producer = self.machine.begun(place) if kind == "open" else 9_000
         log.append(
             records,
             timestamp_ms=now + self.stamps_ms(place.topic),
@@ -685,6 +686,9 @@ class Group:
         match self.state.log:
             case "growing" | "trimmed" | "emptied" | "grown" | "damaged":
                 self._feed(subject, self.since_ms if self.fresh else self.fed_ms, 0, many)
+            case "transactions":
+                for ago in range(self.fed_ms, 0, -INTERVAL_MS):
+                    self._at(ago - self.phase_ms, self._transaction)
             case "uncommitted":
                 self.parts[subject].uncommitted = True
                 self._feed(subject, self.fed_ms, 0, many)
@@ -711,6 +715,24 @@ class Group:
             self._at(since, self._grow)
         elif self.state.log == "damaged":
             self._at(since, self._damage)
+
+    def _transaction(self) -> None:
+        """Write a record now and then in a transaction that is committed a minute later."""
+        place, begun = self.subject, self.machine.now_ms
+        name = f"{place.topic}-{begun}"
+        producer = self.machine.begun(place, name)
+        for after in range(0, INTERVAL_MS - 1_000, self.period_ms):
+            self.machine.at(begun + after, lambda: self.produce(place, 1, "open", producer))
+        self.machine.at(begun + INTERVAL_MS - 500, lambda: self._commit_all(name, producer))
+
+    def _commit_all(self, name: str, producer: int) -> None:
+        part = self.parts[self.subject]
+        self.machine.committed(name, producer)
+        part.entries = [e._replace(kind="data") if e.kind == "open" else e for e in part.entries]
+        part.entries.append(Entry(part.end, "marker", self.machine.now_ms))
+        part.end += 1
+        if (owner := self.owner(self.subject)) is not None:
+            self.machine.at(self._due_ms(owner, self.subject), lambda: self._reads(owner, self.subject))
 
     def _damage(self) -> None:
         """Write a record, and damage its batch before anybody reads it."""

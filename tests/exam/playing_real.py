@@ -82,6 +82,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or state.stamps == "backfill"
             or (state.retention, state.stamps) == ("near", "late")
         ),
+        "its producers begin no transaction again and again": state.log == "transactions",
         "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
         "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,
         "a real client takes all that has come": state.owner == "overloaded",
@@ -349,7 +350,7 @@ class RealGroup(Group):
 
     # records and commits
 
-    def produce(self, place: Place, count: int = 1, kind: str = "data") -> None:
+    def produce(self, place: Place, count: int = 1, kind: str = "data", producer: int | None = None) -> None:
         """Write records; those of a transaction count from when it is done, which takes a moment."""
         if kind == "data":
             super().produce(place, count)
@@ -361,7 +362,7 @@ class RealGroup(Group):
 
         self.machine.do(lambda: self._tried(transaction))
 
-    def _append(self, place: Place, count: int, kind: str) -> None:
+    def _append(self, place: Place, count: int, kind: str, producer: int | None = None) -> None:
         if kind == "data":
             for number in range(self.parts[place].end, self.parts[place].end + count):
                 self.machine.produce(place, 1, self.stamps_ms(place.topic, number))

@@ -22,6 +22,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "control-only",
         "open",
         "uncommitted",
+        "transactions",
         "aborted",
         "grown",
         "deleted",
@@ -51,7 +52,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 """The values of each dimension; the first is the sound one. `replicas`: all is seen, and `__consumer_offsets`
 has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
 of its records for each key, of all and of those before the last minute. `since`: seconds since what went
-wrong did. `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
+wrong did. `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all
+of them. `transactions`: all is written in transactions that take a minute each.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
@@ -135,7 +137,7 @@ def possible(state: State) -> State:
         state = state.but(membership="stable", delay="prompt")
     if state.protocol == "streams":
         # Its members have one topology, and without a source topic the group is not ready.
-        there = state.log not in ("deleted", "recreated", "grown", "uncommitted")
+        there = state.log not in ("deleted", "recreated", "grown", "uncommitted", "transactions")
         state = state.but(subscription="names", log=state.log if there else "growing")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.

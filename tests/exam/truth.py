@@ -108,6 +108,8 @@ def truth_of(group: Group) -> Truth:
             work.add(place)
         if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
+        if said[0][0] == "held-back" and group.look_ms - _opened_ms(part) >= OPEN_MS - NEAR:
+            waits.add(place)
     error: bool | None = _stuck(group) or frozenset({"KG122"}) in _broken(group)
     fruitless = list(_fruitless(group, NEAR))
     if group.state.stamps == "right":
@@ -192,11 +194,16 @@ def _status(group: Group, part: Part) -> list[Said]:
     if first == part.end or (not waiting and part.stable == part.end):
         return [("idle", "ok")]
     if not waiting:
-        opened = group.look_ms - next(
-            e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable
-        )
-        return [("held-back", weight) for weight in _around(opened, OPEN_MS, "info", "error")]
+        opened = group.look_ms - _opened_ms(part)
+        parts = [p for p in group.parts.values() if p.commits and p.exists]
+        bounds = {max(OPEN_MS, TWICE * wait) for wait in _waits(group, parts)} if group.members else {OPEN_MS}
+        weights = {weight for bound in bounds for weight in _around(opened, bound, "info", "error")}
+        return [("held-back", weight) for weight in sorted(weights)]
     return _of_owner(group, part)
+
+
+def _opened_ms(part: Part) -> int:
+    return next(e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable)
 
 
 def _of_share(group: Group, part: Part) -> list[Said]:

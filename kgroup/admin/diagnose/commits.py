@@ -12,8 +12,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.record_times import times_at
+from kgroup.admin.read.record_times import Untimed, times_at
 from kgroup.domain import TopicPartition, grouped
+from kgroup.errors import KgroupError
 from kgroup.history.log_items import CommitRun, Item, PendingCommit
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -34,19 +35,19 @@ class Point(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Two commits of a partition in a row, and when the first record between was written; None if unknown.
+    """Two commits of a partition in a row, and when the first record between was written, in ms.
 
-    In ms. It is not looked at where the commits follow each other so soon that no bound depends on it.
+    None where it has no time, or where the commits follow each other so soon that no bound depends on it.
     """
 
     partition: TopicPartition
     before_ms: int
     at_ms: int
-    written_ms: int | None
+    written_ms: int | KgroupError | None
 
     def waited_ms(self, late_ms: int) -> int:
         """Return how long it waited, at most, if records are stamped so late."""
-        came_ms = self.before_ms if self.written_ms is None else self.written_ms + late_ms
+        came_ms = self.written_ms + late_ms if isinstance(self.written_ms, int) else self.before_ms
         # One that was committed before it came is stamped wrongly, and may have come at once.
         return self.at_ms - (self.before_ms if came_ms > self.at_ms else max(self.before_ms, came_ms))
 
@@ -98,7 +99,7 @@ def steps_of(cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int
         pairs = ((key, pairwise(those)) for key, those in kept.items())
         steps += [(key, a, b) for key, those in pairs for a, b in those if b.offset > a.offset]
     times = times_at(cluster, {(p, a.offset) for (_, p), a, b in steps if b.at_ms - a.at_ms > SHORT_MS})
-    written = {at: ms for at, ms in times.items() if isinstance(ms, int)}
+    written = {at: ms for at, ms in times.items() if not isinstance(ms, Untimed)}
     return grouped(
         (name, Step(partition, a.at_ms, b.at_ms, written.get((partition, a.offset))))
         for (name, partition), a, b in steps

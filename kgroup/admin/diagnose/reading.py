@@ -6,7 +6,7 @@ waited, beside how long the group takes with its other partitions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
@@ -28,15 +28,17 @@ from kgroup.admin.diagnose.generations import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
-from kgroup.admin.read.broker_clock import Clock, clocks_of
+from kgroup.admin.read.broker_clock import BEHIND_MS, Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions
 from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
     ERROR,
     LOOPS,
+    OPEN_MS,
     READING,
     SUSPECT_MS,
     WARN,
@@ -66,6 +68,7 @@ LATE_MS = 60_000
 """From this delay on of all that a group reads of a topic, its producers may stamp late instead."""
 At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
+Transactions: TypeAlias = Sequence[OpenTransaction]
 
 
 def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Facts], list[Course]]:
@@ -87,6 +90,9 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
     times = {**times, **times_at(cluster, newest)} if newest else times
     for course in courses:
         course.times = times
+    opened = _opened(cluster, courses)
+    for course in courses:
+        course.opened = opened
     _learn_waits(cluster, [course for course in courses if course.seems_stalled], past)
     for course in courses:
         readings = [course, *course.mistimed()]
@@ -111,13 +117,22 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
     except KgroupError as error:
         steps = error
     for course in courses:
-        what = "how often it commits"
+        what = "how often its group commits"
         if isinstance(steps, KgroupError):
             course.untold = Unseen(HISTORY, code_name(steps), f"{what}: {steps.message}")
         else:
             since_ms = max(course.compared.values(), default=-1) - SPAN_MS
             course.untold = course.facts.lost(since_ms, what)
             course.steps = steps.get(course.facts.group.group_id, ())
+
+
+def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPartition, Transactions]:
+    """Return the transactions that hold readers back; none where they cannot be looked up."""
+    held = {p for course in courses for p, row in course.undecided.items() if _held_back(row)}
+    try:
+        return open_transactions(cluster, held) if held else {}
+    except KgroupError:
+        return {}
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -203,9 +218,16 @@ def _untimed(partition: TopicPartition, row: OffsetRow, age: Age | None) -> Stat
 
 
 def _held_back(row: OffsetRow) -> bool:
-    """Return whether all is read that readers of committed records get."""
+    """Return whether all is read that readers of committed records get.
+
+    Without a commit an undecided partition has nothing else to read.
+    """
     end, stable = row.log_end_offset, row.last_stable_offset
-    return end is not None and stable is not None and stable < end and row.work == end - stable
+    if end is None or stable is None or stable >= end:
+        return False
+    if row.committed_offset is None:
+        return row.status is not None and row.status.unseen == NOT_READ
+    return row.work == end - stable
 
 
 class Course:
@@ -242,6 +264,8 @@ class Course:
         self.aged = {*self.undecided, *self.begun, *self.unread, *self.fresh}
         """The partitions of which records are aged."""
         self.times: Times = {}
+        self.opened: Mapping[TopicPartition, Transactions] = {}
+        """The transactions that hold its readers back."""
         self.late_ms: Mapping[str, int] = {}
         """By topic, how late its records count as stamped."""
         self.steps: Sequence[Step] = ()
@@ -252,13 +276,15 @@ class Course:
     def seems_stalled(self) -> bool:
         """Whether a partition stands still, if the group commits often."""
         statuses = (self.status(partition, row) for partition, row in self.undecided.items())
-        return any(status.name == PartitionStatus.STALLED for status in statuses)
+        return any(status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK) for status in statuses)
 
-    @property
-    def waits_ms(self) -> int | Unseen:
-        """How long commits let records wait of late, at most."""
-        if self.untold is not None and not self.steps:
+    def _waits_ms(self, partition: TopicPartition) -> int | Unseen:
+        """Return how long commits let records wait of late, at most."""
+        if self.untold is not None and all(step.partition != partition for step in self.steps):
             return self.untold
+        for step in self.steps:
+            if isinstance(step.written_ms, KgroupError):
+                return untimed(step.partition, step.written_ms)
         waits = (step.waited_ms(self.late_ms.get(step.partition.topic, 0)) for step in self.steps)
         return max(waits, default=0)
 
@@ -303,6 +329,7 @@ class Course:
         for reads_ms in (0, SUSPECT_MS) if self._shifts else ():
             late = {topic: ms - reads_ms for topic, ms in self._shifts.items()}
             other = Course(self.facts)
+            other.opened = self.opened
             other.late_ms, other.steps, other.untold = late, self.steps, self.untold
             other.begun = {partition: row for partition, row in self.begun.items() if partition.topic in late}
             other.times = {
@@ -346,11 +373,14 @@ class Course:
     @property
     def records(self) -> Iterator[At]:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
-        if not self.aged or self.facts.history is None:
+        if not self.aged:
             return
+        known = self.facts.history is not None
         for partition, row in self.undecided.items():
-            if (at := _oldest(row)) is not None:
+            if (at := _oldest(row)) is not None and (known or _held_back(row)):
                 yield partition, at
+        if not known:
+            return
         for partition, row in self.unread.items():
             yield partition, row.committed_offset or 0
         yield from self._samples
@@ -358,21 +388,21 @@ class Course:
 
     def status(self, partition: TopicPartition, row: OffsetRow) -> Status:
         """Return the status of an undecided partition."""
-        facts = self.facts
-        if HISTORY in facts.left_out:
-            return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
-        if facts.history is None or facts.state is None or row.committed_offset is None:
-            missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
-            what = "its history is not known, which shows whether its reader goes on"
-            return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
-        held, oldest = _held_back(row), _oldest(row)
+        held = _held_back(row)
+        unseen = self._without_history(row, held)
+        if isinstance(unseen, Status):
+            return unseen
         if _is_future(row.status) and row.status is not None and partition.topic not in self._rightly_stamped:
             return row.status
-        waits = self.times.get((partition, oldest)) if oldest is not None else None
+        waits = (
+            self._begins(partition, row) if held else self.times.get((partition, row.committed_offset or 0))
+        )
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
         clock = self._clock
-        made = self.progress(partition, row, waits)
+        if held and waits > clock.most_ms + BEHIND_MS:
+            return unknown(CLOCK_UNSURE)
+        made = self.progress(partition, row, waits) if unseen is None else Progress(-1, waits_ms=unseen)
         statuses = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
         for now_ms in dict.fromkeys((waits + clock.age_ms(waits), clock.most_ms)):
@@ -389,7 +419,12 @@ class Course:
                 now_ms=now_ms,
             )
             statuses.append(status_of(known))
-        first, last = statuses[0], statuses[-1]
+        return self._certain(partition, made, statuses[0], statuses[-1])
+
+    def _certain(
+        self, partition: TopicPartition, made: Progress | Unseen | None, first: Status, last: Status
+    ) -> Status:
+        """Return the status if what is unsure does not change it: the clock, and what was not seen."""
         loops = isinstance(made, Progress) and made.generations >= LOOPS
         if first.name == PartitionStatus.STALLED and not loops:
             # The delays that were not seen may be longer than all others: then it would still be in time.
@@ -399,7 +434,32 @@ class Course:
                 return unknown(self.untold)
         if first.name == last.name and first.weight == last.weight:
             return first
-        return unknown(Unseen("clock", "CLOCK_UNSURE", f"{partition}: how long records wait: {clock.words}"))
+        waits = f"{partition}: how long records wait: {self._clock.words}"
+        return unknown(Unseen("clock", "CLOCK_UNSURE", waits))
+
+    def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:
+        """Return the status of a partition whose history is not known; for one held back, why it is not."""
+        facts = self.facts
+        if HISTORY in facts.left_out:
+            stable, end = row.last_stable_offset, row.log_end_offset or 0
+            if held:
+                return status_of(PartitionFacts(end, stable=stable, readable=False, open_ms=OPEN_MS))
+            return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
+        known = facts.history is not None and facts.state is not None
+        if known and (held or row.committed_offset is not None):
+            return None
+        missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
+        what = "its history is not known, which shows whether its reader goes on"
+        missed = missed or Unseen(HISTORY, "NOT_SEEN", what)
+        return missed if held else unknown(missed)
+
+    def _begins(self, partition: TopicPartition, row: OffsetRow) -> Age | None:
+        """Return when the transaction began that holds readers back, by its coordinator if that lists it."""
+        starts = [transaction.start_ms for transaction in self.opened.get(partition, ())]
+        written = self.times.get((partition, row.last_stable_offset or 0))
+        if not isinstance(written, int) and row.status is not None and row.status.unseen == NOT_READ:
+            written = self._clock.least_ms - OPEN_MS  # the description shows that it is that old
+        return min((ms for ms in starts if ms >= 0), default=written)
 
     def left_behind(self, partition: TopicPartition, row: OffsetRow) -> Status:
         """Return the status of an unread partition at which members may have ended."""
@@ -477,7 +537,7 @@ class Course:
             self._usual_ms,
             len(self.ends(partition, row.instance_id, max(at, waits_ms))),
             "" if busy is None else str(busy),
-            self.waits_ms,
+            self._waits_ms(partition),
             lost,
         )
 

@@ -24,16 +24,17 @@ from kgroup.protocol.messages.describe_transactions import (
 from kgroup.protocol.messages.list_offsets import ListOffsetsRequest
 from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kgroup.protocol.messages.list_transactions import TransactionState as Listed
-from tests.unit.admin.doctor_logs import Held, described, written
+from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering, written
 from tests.unit.admin.fake_cluster import FakeCluster
-from tests.unit.admin.test_doctor_checks import cluster, codes, examine, groups_of
+from tests.unit.admin.test_doctor_checks import codes, examine, groups_of
 
 MEMBER = Held("a", "orders:0,1")
 
 
 def behind(times: Iterable[int], stable: Mapping[str, int] | None = None, committed: int = 2) -> FakeCluster:
     """A reader of orders-1 at offset 2 of 4, whose records were written at these seconds."""
-    fake = cluster({"orders:0": 4, "orders:1": committed}, described(MEMBER))
+    past = (1, [generation(1, [MEMBER])]), commits(2, {0: 4, 1: committed})
+    fake = remembering(described(MEMBER), {"orders:0": 4, "orders:1": committed}, *past)
     groups = groups_of(fake)
     groups.starts = {"orders:0": 0, "orders:1": 0}
     groups.stable = dict(stable or {})
