@@ -580,7 +580,8 @@ class Group:
                     written = max(e.ms for e in read.entries if e.offset <= last)
                     read.commits.append(Commit(last + 1, self.machine.now_ms, written, True))
             return
-        if place not in member.owned or self.machine.now_ms >= member.stops_ms or not part.exists:
+        reads = member in self.members and place in member.owned and part.exists
+        if not reads or self.machine.now_ms >= member.stops_ms:
             return
         if self.state.owner == "hot" and place.topic == self.main and self.machine.now_ms > self.hot_ms:
             return
