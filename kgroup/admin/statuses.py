@@ -317,9 +317,11 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
             why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
         began = max(made.since_ms, f.now_ms - f.waited_ms)
-        if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms):
+        waits = 0 if isinstance(made.waits_ms, Unseen) else TWICE * made.waits_ms
+        if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms, waits):
             why = f"{f.owner.name} goes on elsewhere, and has committed nothing of this one"
-            return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
+            passed_over = Status(PartitionStatus.NOT_BEGUN, ERROR, why)
+            return made.waits_ms if isinstance(made.waits_ms, Unseen) else passed_over
     lost = made.lost if made is not None else None
     return lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
 

@@ -291,7 +291,8 @@ def _passed_over(group: Group, part: Part, came_ms: int, since: int) -> list[str
         if waiting and waiting[0].ms <= came_ms + NEAR and p.commits[-1].ms > began - NEAR:
             return ["info", "error"]
     newest = max(p.commits[-1].ms for p in own) - began
-    bounds = [max(PROMPT_MS, TIMES * usual) for usual in (min(delays), max(delays))]
+    waits = {TWICE * wait for wait in _waits(group, rest)}
+    bounds = [max(PROMPT_MS, TIMES * usual, *waits) for usual in (min(delays), max(delays))]
     if newest > max(bounds) + NEAR and near > SUSPECT_MS + NEAR:
         return ["error"]
     return ["info", "error"] if newest > min(bounds) - NEAR else []

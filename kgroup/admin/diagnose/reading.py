@@ -274,7 +274,9 @@ class Course:
 
     @property
     def seems_stalled(self) -> bool:
-        """Whether a partition stands still, if the group commits often."""
+        """Whether a partition stands still, or is passed over, if the group commits often."""
+        if self.begun and self.committed_ms:
+            return True
         statuses = (self.status(partition, row) for partition, row in self.undecided.items())
         return any(status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK) for status in statuses)
 
