@@ -15,7 +15,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.record_times import Untimed, times_at
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
-from kgroup.history.log_items import CommitRun, Item, PendingCommit
+from kgroup.history.log_items import CommitRun, Item, Marker, PendingCommit
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
 KEPT = 5
@@ -61,20 +61,25 @@ def commits_from(
     if (at := topic.offset_at(number, from_ms)) < 0:
         return
     decoder = Decoder(names=names, runs=False)
+    begun: dict[int, list[tuple[Key, Point]]] = {}
     for chunk, headers in LiveLog(topic, number, at).batches():
         for item in decoder.feed(chunk, headers):
-            yield from _in(item)
+            yield from _in(item, begun)
     for item in decoder.flush():
-        yield from _in(item)
+        yield from _in(item, begun)
 
 
-def _in(item: Item) -> Iterator[tuple[Key, Point]]:
+def _in(item: Item, begun: dict[int, list[tuple[Key, Point]]]) -> Iterator[tuple[Key, Point]]:
+    """Yield the commits that count from here on; `begun` are those of transactions that have not ended."""
     if isinstance(item, CommitRun):
         for part in item.parts:
             yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
     elif isinstance(item, PendingCommit):
         partition = TopicPartition(item.topic, item.partition)
-        yield (item.group, partition), Point(item.commit.offset, item.commit.timestamp_ms)
+        point = Point(item.commit.offset, item.commit.timestamp_ms)
+        begun.setdefault(item.producer_id, []).append(((item.group, partition), point))
+    elif isinstance(item, Marker) and (ended := begun.pop(item.producer_id, [])) and item.committed:
+        yield from ended
 
 
 def steps_of(cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int]) -> dict[str, list[Step]]:

@@ -11,6 +11,7 @@ from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.broker_clock import FUTURE_MS
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.outside import commits_in
 from kgroup.admin.read.readable import TIMES, Came, first_read, future
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
@@ -99,16 +100,22 @@ def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
 
 def last_commits(facts: Facts) -> dict[TopicPartition, int]:
     """Return when each partition was last committed, by whomever."""
-    from kgroup.history.fold.events import OF_COMMITS
-
-    commits = (event for event in facts.history or () if event.kind in OF_COMMITS)
-    return {partition: event.last_ms for event in commits for partition in event.partitions}
+    return _last_of(_commits(facts))
 
 
 def read_of_late(facts: Facts) -> dict[TopicPartition, int]:
     """Return when partitions were last committed by members, in the span that counts."""
-    commits = (event for event in facts.recent if event.kind == Kind.COMMITTED)
-    return {partition: event.last_ms for event in commits for partition in event.partitions}
+    own = (event for event in _commits(facts) if event.kind == Kind.COMMITTED)
+    return _last_of(event for event in own if event.last_ms >= facts.since_ms)
+
+
+def _commits(facts: Facts) -> Iterator[Event]:
+    return commits_in(facts.history or (), empty=not facts.group.known_members)
+
+
+def _last_of(commits: Iterable[Event]) -> dict[TopicPartition, int]:
+    ended = sorted((event.last_ms, event.partitions) for event in commits)
+    return {partition: ms for ms, partitions in ended for partition in partitions}
 
 
 def ends_of(facts: Facts) -> Ends:

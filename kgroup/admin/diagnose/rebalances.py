@@ -84,7 +84,9 @@ def outside(facts: Facts) -> Iterator[Found]:
     """Yield that others than members commit again and again."""
     # A group of which only offsets are on record never had a member; they are not kept with its state.
     memberless = facts.state is not None and not facts.state.kind
-    events = from_outside(facts.history or (), facts.since_ms, memberless)
+    events = from_outside(
+        facts.history or (), facts.since_ms, memberless, empty=not facts.group.known_members
+    )
     if events:
         partitions = {partition for event in events for partition in event.partitions}
         yield (

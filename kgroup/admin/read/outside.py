@@ -5,7 +5,8 @@ A reader that assigns its partitions itself commits so. It notices no reset, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
@@ -25,17 +26,60 @@ REPEATED_MS = 10_000
 """Commits over so long are no single change."""
 
 
-def from_outside(events: Iterable[Event], since_ms: int, memberless: bool) -> list[Event]:
+def commits_in(events: Sequence[Event], *, empty: bool) -> Iterator[Event]:
+    """Yield the commits; those in transactions as one until members come or go, and as members' or others'.
+
+    `empty`: the group has no members now. A commit in a transaction of one whose member is not known counts
+    as a member's.
+    """
+    from kgroup.history.fold.events import OF_COMMITS, OF_OFFSETS, Kind
+
+    begun: Event | None = None
+    alone = False
+    left = max((n for n, event in enumerate(events) if event.kind not in OF_OFFSETS), default=-1)
+    for number, event in enumerate(events):
+        if event.kind in OF_COMMITS:
+            yield event
+        elif event.kind == Kind.TRANSACTION_COMMITTED:
+            kind = Kind.COMMITTED_OUTSIDE if alone or (empty and number > left) else Kind.COMMITTED
+            begun = _joined(begun, replace(event, kind=kind))
+        elif event.kind not in OF_OFFSETS:
+            if begun is not None:
+                yield begun
+            begun = None
+            alone = event.kind == Kind.GROUP_EMPTIED or (alone and event.kind != Kind.MEMBER_JOINED)
+    if begun is not None:
+        yield begun
+
+
+def _joined(begun: Event | None, event: Event) -> Event:
+    if begun is None:
+        return event
+    partitions = tuple(sorted({*begun.partitions, *event.partitions}))
+    detail = f"transactions committed {count_of(begun.count + event.count, 'offset')}"
+    return replace(
+        begun,
+        partitions=partitions,
+        count=begun.count + event.count,
+        end_timestamp_ms=event.last_ms,
+        detail=detail,
+    )
+
+
+def from_outside(
+    events: Sequence[Event], since_ms: int, memberless: bool, *, empty: bool = True
+) -> list[Event]:
     """Return the commits since a time that no member made, again and again.
 
-    A single change of an admin is none. In a `memberless` group all commits are from outside.
+    A single change of an admin is none. In a `memberless` group all commits are from outside, in one that is
+    `empty` those since its last member went.
     """
     from kgroup.history.fold.events import Kind
 
     kinds = {Kind.COMMITTED_OUTSIDE, Kind.COMMITTED_UNOWNED, *([Kind.COMMITTED] if memberless else ())}
     return [
         event
-        for event in events
+        for event in commits_in(events, empty=empty)
         if event.last_ms >= since_ms
         and event.kind in kinds
         and event.last_ms - event.timestamp_ms >= REPEATED_MS

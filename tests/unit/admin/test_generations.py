@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.generations import read_of_late
+from kgroup.admin.diagnose.group_records import Recorded
+from kgroup.admin.models import GroupDescription
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
+from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
+from kgroup.history.fold.events import Event, Kind
 from kgroup.protocol.messages import list_offsets as lo
-from tests.unit.admin.doctor_logs import Held, Record, commits, generation, remembering, written
+from tests.unit.admin.doctor_logs import (
+    Held,
+    Record,
+    commits,
+    generation,
+    in_transactions,
+    remembering,
+    written,
+)
 from tests.unit.admin.groups import classic_group
-from tests.unit.admin.test_doctor_checks import codes, examine
+from tests.unit.admin.test_doctor_checks import cluster, codes, examine
 
 A = Held("a", "orders:0")
 LOOP: list[tuple[int, list[Record]]] = [
@@ -27,11 +42,15 @@ def seen(*lots: tuple[int, list[Record]], committed: int | None, times: list[int
     stored = {} if committed is None else {"orders:0": committed}
     ordered = sorted([*LOOP, *lots], key=lambda lot: lot[0])
     fake = remembering(classic_group("g", state="Empty"), stored, *ordered)
+    fake.topics[TRANSACTION_TOPIC] = 1
     return examine(written(fake, {0: times}).cluster(), "g", now_ms=150_000)
 
 
-def test_each_generation_ended_at_the_same_record() -> None:
-    checkup = seen(commits(5, {0: 2}), committed=2, times=[1, 2, 15, 16])
+@pytest.mark.parametrize(
+    "lots", [[commits(5, {0: 2})], in_transactions(commits(5, {0: 2}))], ids=["plainly", "in a transaction"]
+)
+def test_each_generation_ended_at_the_same_record(lots: list[tuple[int, list[Record]]]) -> None:
+    checkup = seen(*lots, committed=2, times=[1, 2, 15, 16])
     assert checkup.verdict == "sick"
     (told,) = [each for each in checkup.findings if each.code == "KG310"]
     assert (
@@ -43,12 +62,16 @@ def test_each_generation_ended_at_the_same_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("committed_s", "times"),
-    [(115, [1, 2, 15, 16]), (5, [1, 2, 100, 101])],
-    ids=["the last one committed", "the record came after most of them"],
+    ("lots", "times"),
+    [
+        ([commits(115, {0: 2})], [1, 2, 15, 16]),
+        (in_transactions(commits(115, {0: 2})), [1, 2, 15, 16]),
+        ([commits(5, {0: 2})], [1, 2, 100, 101]),
+    ],
+    ids=["the last one committed", "it did in a transaction", "the record came after most of them"],
 )
-def test_those_that_got_on_are_none(committed_s: int, times: list[int]) -> None:
-    checkup = seen(commits(committed_s, {0: 2}), committed=2, times=times)
+def test_those_that_got_on_are_none(lots: list[tuple[int, list[Record]]], times: list[int]) -> None:
+    checkup = seen(*lots, committed=2, times=times)
     assert ([each.look for each in checkup.unseen], codes(checkup) & {"KG310", "KG306"}) == ([SETTING], set())
 
 
@@ -63,6 +86,26 @@ def test_nothing_was_ever_committed() -> None:
     assert checkup.verdict == "sick"
     (told,) = [each for each in checkup.findings if each.code == "KG306"]
     assert told.evidence == ("orders-0: 3 generations ended while records waited",)
+
+
+def test_what_was_read_all_day_was_read_of_late() -> None:
+    """What members commit while the group stays as it is, is one event: it began before the window."""
+    place = TopicPartition("orders", 0)
+    event = Event(
+        log_partition=0,
+        offset=1,
+        timestamp_ms=0,
+        end_timestamp_ms=9_000_000,
+        group="g",
+        kind=Kind.COMMITTED,
+        protocol="classic",
+        detail="",
+        partitions=(place,),
+    )
+    (group,) = groups_only(cluster().cluster(), ["g"]).values()
+    assert isinstance(group, GroupDescription)
+    facts = Facts(group, 9_500_000, 8_000_000, 0, recorded=Recorded([event]))
+    assert read_of_late(facts) == {place: 9_000_000}
 
 
 def test_records_stamped_1970_are_asked_for_from_the_first_on() -> None:

@@ -13,7 +13,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import fetch as f
-from tests.unit.admin.doctor_logs import Held, Record, commits, generation, remembering
+from tests.unit.admin.doctor_logs import Held, Record, commits, generation, in_transactions, remembering
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import classic_group
 from tests.unit.admin.test_doctor_checks import groups_of
@@ -27,7 +27,7 @@ READS = [commits(second, {0: 3}) for second in range(9_800, 9_900, 5)]
 
 def empty_group(*lots: Lot) -> FakeCluster:
     """A group without members, whose log has these records."""
-    made = [(second, list(records)) for second, records in lots]
+    made = [(second, held if isinstance(held, list) else list(held)) for second, held in lots]
     fake = remembering(classic_group("g", state="Empty"), {"orders:0": 3}, *made)
     known = groups_of(fake)
     known.times[f"{OFFSETS_TOPIC}:0"] = tuple(second for second, records in made for _ in records)
@@ -53,9 +53,10 @@ BEFORE = {
 }
 
 
+@pytest.mark.parametrize("reads", [READS, in_transactions(*READS)], ids=["plainly", "in transactions"])
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
-def test_a_reader_without_a_membership_is_named(before: list[Lot]) -> None:
-    (text,) = said(empty_group(*before, *READS))
+def test_a_reader_without_a_membership_is_named(before: list[Lot], reads: list[Lot]) -> None:
+    (text,) = said(empty_group(*before, *reads))
     assert text == (
         "offsets of orders-0 were committed by no member until 1970-01-01T02:44:55Z; a reader that assigns "
         "its partitions itself does not notice this change: stop it first"
@@ -67,10 +68,17 @@ def test_a_reader_without_a_membership_is_named(before: list[Lot]) -> None:
     [
         [],
         [LONG_AGO, *(commits(second, {0: 3}) for second in range(9_500, 9_700, 5)), LEFT],
+        [LONG_AGO, *in_transactions(*(commits(second, {0: 3}) for second in range(9_500, 9_700, 5))), LEFT],
         [(100, [generation(1, ())]), commits(9_900, {0: 3})],
         [commits(second, {0: 3}) for second in range(9_000, 9_300, 5)],
     ],
-    ids=["nothing written", "members that left", "one change of an admin", "long ago"],
+    ids=[
+        "nothing written",
+        "members that left",
+        "members with transactions that left",
+        "one change of an admin",
+        "long ago",
+    ],
 )
 def test_nothing_is_said_where_nobody_does(lots: list[Lot]) -> None:
     assert said(empty_group(*lots)) == {None}
