@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
-from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.facts import OPEN_S, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.group_size import full
 from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
@@ -33,6 +33,7 @@ from kgroup.admin.models import (
     Severity,
 )
 from kgroup.admin.read.findings import beyond_end, scope_text, some
+from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
 from kgroup.admin.statuses import PartitionStatus, Unseen
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.view import RecordedMember
 
-STUCK_ONLINE_S, OPEN_S = 60, 10
-"""The age in the log from which a consumer group's rebalance, and a transaction, count as stuck.
+STUCK_ONLINE_S = 60
+"""The age in the log from which a consumer group's rebalance counts as stuck.
 
 A consumer group keeps reading while its members confirm one by one. A classic group reads nothing during a
 rebalance, and its log does not show when it began: it is stuck when patience runs out.
@@ -233,15 +234,21 @@ def _waiting(facts: Facts) -> _Waiting | None:
     return _Waiting(first, late, due)
 
 
-def _is_stuck(facts: Facts, waiting: _Waiting) -> bool:
-    return facts.age_ms(waiting.started.timestamp_ms) >= STUCK_ONLINE_S * 1000
+def _is_stuck(facts: Facts, waiting: _Waiting) -> bool | None:
+    """Return whether it waits for too long; None where no clock shows that."""
+    return facts.is_older(waiting.started.timestamp_ms, STUCK_ONLINE_S * 1000)
 
 
 def unshown(facts: Facts) -> Iterator[Unseen]:
-    """Yield what the checks do not find where compaction left too little of the group's records."""
+    """Yield what the checks do not find where the group's records, or the clocks, show too little."""
     waiting = _waiting(facts)
-    if waiting is None or _is_stuck(facts, waiting):
+    stuck = False if waiting is None else _is_stuck(facts, waiting)
+    if waiting is None or stuck:
         return
+    if stuck is None:
+        why = "nothing was committed for a minute, or this machine's clock is not the brokers'"
+        what = f"for how long it is {facts.group.state} is not known: {why}"
+        yield Unseen(CLOCK_UNSURE.look, CLOCK_UNSURE.code, what)
     # The first epoch that a member missed began before the first one that is left.
     missed = [view for _, view, event in waiting.due if 0 < (view.member_epoch or 0) < event.epoch - 1]
     lost = facts.lost(-1, f"since when it is {facts.group.state}") if missed else None
@@ -360,8 +367,8 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         }
         for producer, partitions in pending.items()
     }
-    begun = [commit.timestamp_ms for partitions in by_producer.values() for commit in partitions.values()]
-    age_s = max(facts.age_ms(min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
+    since_ms = facts.open_since_ms
+    age_s = max(facts.age_ms(since_ms) / 1000 if since_ms is not None else 0.0, facts.open_for_s)
     if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [

@@ -40,6 +40,8 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 DESCRIBED = ("offsets", "log ends", "stable offset")
 """Looks whose failures a description reports among its errors."""
 SECOND_LOOK, INTERVAL_S = "a second look", 1.0
+OPEN_S = 10
+"""The age in the log from which a transaction that holds offsets open counts as one that does not end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,10 @@ class Facts:
         """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
         return (self.clock or Clock(self.now_ms)).age_ms(written_ms)
 
+    def is_older(self, written_ms: int, bound_ms: int) -> bool | None:
+        """Return whether a coordinator's record is this old; None where no clock shows that."""
+        return (self.clock or Clock(self.now_ms)).is_older(written_ms, bound_ms)
+
     @property
     def clock_words(self) -> tuple[str, ...]:
         """What is wrong, or may be, with the clocks by which ages were measured."""
@@ -247,6 +253,13 @@ class Facts:
         # Where compaction left one record of an epoch, it is that of the newest.
         kinds = (Kind.REBALANCE_STARTED, Kind.GROUP_CREATED)
         return [e for e in self.history or () if e.kind in kinds and self.group.type != CLASSIC]
+
+    @property
+    def open_since_ms(self) -> int | None:
+        """When the first of the offsets that are held open was written, by the log."""
+        pending = {} if self.state is None else self.state.pending
+        begun = (pair for those in pending.values() for pair in those.items() if pair[0] in self.pending)
+        return min((commit.timestamp_ms for _, commit in begun), default=None)
 
     @property
     def rebalanced_throughout(self) -> bool:
@@ -456,13 +469,20 @@ def _never_told(facts: Facts, failed: Iterable[KgroupError]) -> Iterator[Unseen]
         yield seen_once(
             f"it is {facts.group.state}: observed once; cannot tell whether it is making progress"
         )
-    if facts.patience_s <= 0 and facts.pending and facts.state is None:
+    if facts.patience_s <= 0 and facts.pending and not _is_aged(facts):
         yield seen_once(f"{_held(facts)}: observed once; cannot tell for how long")
     for error in failed:
         if facts.state is not None and _too_old(error):
             yield seen_once(f"{_held(facts)} in the log: seen once, {error.message}")
         else:
             yield missed(SECOND_LOOK, error)
+
+
+def _is_aged(facts: Facts) -> bool:
+    """Return whether the log shows that offsets are held open for long, or that they are not."""
+    if (since_ms := facts.open_since_ms) is None:
+        return facts.state is not None  # it began after the log was read
+    return facts.is_older(since_ms, OPEN_S * 1000) is not None
 
 
 def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:

@@ -88,6 +88,12 @@ class Clock:
         """Return the minimum age of a record that a coordinator wrote."""
         return max(self.least_ms - written_ms, 0)
 
+    def is_older(self, written_ms: int, bound_ms: int) -> bool | None:
+        """Return whether a record that a coordinator wrote is this old; None where no clock shows that."""
+        if self.age_ms(written_ms) >= bound_ms:
+            return True
+        return None if self.is_behind or self.most_ms - written_ms >= bound_ms else False
+
     @property
     def off(self) -> str | None:
         """What is wrong, or may be, with this machine's clock, whether or not ages are known."""
