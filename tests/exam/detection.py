@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .asking import ran, seen
-from .machine import PREFIX, Machine
+from .machine import Machine, group_name
 from .playing import Group
 from .states import State, possible
 
@@ -83,7 +83,7 @@ def weights(protocol: str, owner: str, feed: str, looks_s: Sequence[int]) -> dic
         machine = Machine()
         try:
             groups = [
-                Fed(machine, state, f"{PREFIX}{number:04d}", feed, stopped_s)
+                Fed(machine, state, group_name(number), feed, stopped_s)
                 for number, stopped_s in enumerate(looks_s[first : first + AT_ONCE])
             ]
             machine.run()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
-from typing import TypeVar, cast
+from string import ascii_lowercase
+from typing import NamedTuple, TypeVar, cast
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
-from kgroup.protocol.batches import Batch, rebuild_batch
+from kgroup.protocol.batches import Batch, end_marker_record, rebuild_batch
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -23,6 +26,12 @@ from kgroup.protocol.messages.add_partitions_to_txn import (
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kgroup.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kgroup.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
@@ -57,12 +66,21 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
 }
+OFFSETS_PARTITIONS, OPEN_PARTITION = 4, 3
+"""Partitions of `__consumer_offsets`; the first broker leads two of them. Groups whose offsets are held open
+are in the second one: the cleaner stops there at the open transaction, and in the other one it goes on."""
 DOWN = 1
 """The broker that may be down: it leads each topic's second partition."""
 PREFIX = "x"
 """Every topic and group of the exam begins so."""
 VALUE_BYTE = -2
 """The last byte of a batch's last value, from the end of the batch: its record has no headers."""
+
+
+def group_name(number: int, partition: int = 0) -> str:
+    """A name by which the records of a group are in this partition of `__consumer_offsets`."""
+    names = (f"{PREFIX}{number:04d}{letter}" for letter in ascii_lowercase)
+    return next(name for name in names if offsets_partition_of(name, OFFSETS_PARTITIONS) == partition)
 
 
 class Slot:
@@ -80,15 +98,27 @@ class Slot:
         return self.answer
 
 
+class Producer(NamedTuple):
+    """A producer of transactions, and the broker that coordinates them."""
+
+    node: int
+    name: str
+    producer_id: int
+    epoch: int
+
+
 class Machine:
     """A cluster of three brokers, and what is planned to happen in it; the first coordinates every group."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(BEGIN_MS)
-        self.cluster = Cluster(config=SETTINGS, brokers=3, offsets_partitions=1, seed=45, clock=self.clock)
+        self.cluster = Cluster(
+            config=SETTINGS, brokers=3, offsets_partitions=OFFSETS_PARTITIONS, seed=45, clock=self.clock
+        )
         self.transport = EmbeddedTransport(self.cluster)
         self._planned: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
+        self._producers: dict[str, Producer] = {}
         self._grant()
         # What every broker of a cluster of three is told to have.
         self.cluster.configure_topic(OFFSETS_TOPIC, {"min.insync.replicas": "2"})
@@ -183,38 +213,67 @@ class Machine:
 
     def begun(self, place: TopicPartition, name: str = "") -> int:
         """Begin a transaction that writes to a partition; return its producer, whose epoch is 0."""
-        name = name or f"{place.topic}-{place.partition}"
-        begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=LONG_MS)
-        for node in range(3):
-            producer = self.ask(begin, InitProducerIdResponse, node=node)
-            if producer.error_code:
-                continue  # another broker coordinates it
-            written = AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=name,
-                v3_and_below_producer_id=producer.producer_id,
-                v3_and_below_producer_epoch=producer.producer_epoch,
-                v3_and_below_topics=(
-                    AddPartitionsToTxnTopic(name=place.topic, partitions=(place.partition,)),
-                ),
-            )
-            added = self.ask(written, AddPartitionsToTxnResponse, version=3, node=node)
-            assert not added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, (
-                added
-            )
-            return producer.producer_id
-        raise AssertionError(f"nobody coordinates {name}")
+        producer = self._producer(name or f"{place.topic}-{place.partition}")
+        written = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=producer.name,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=(AddPartitionsToTxnTopic(name=place.topic, partitions=(place.partition,)),),
+        )
+        added = self.ask(written, AddPartitionsToTxnResponse, version=3, node=producer.node)
+        assert not added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code, added
+        return producer.producer_id
 
-    def committed(self, name: str, producer: int) -> None:
-        """Commit a transaction that was begun under a name of its own."""
-        end = EndTxnRequest(transactional_id=name, producer_id=producer, producer_epoch=0, committed=True)
-        codes = [self.ask(end, EndTxnResponse, version=3, node=node).error_code for node in range(3)]
-        assert 0 in codes, codes
+    def _producer(self, name: str) -> Producer:
+        """The producer with this transactional id, initialised when it is asked for first."""
+        begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=LONG_MS)
+        for node in range(3) if name not in self._producers else ():
+            made = self.ask(begin, InitProducerIdResponse, node=node)
+            if not made.error_code:  # else another broker coordinates it
+                self._producers[name] = Producer(node, name, made.producer_id, made.producer_epoch)
+        return self._producers[name]
+
+    def commit_in_transaction(
+        self, name: str, group: str, member: tuple[str, int, str | None], place: TopicPartition, offset: int
+    ) -> int:
+        """Commit an offset in the transaction of a producer, begun now if none is; return the error code."""
+        producer = self._producer(name)
+        add = AddOffsetsToTxnRequest(
+            transactional_id=name,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            group_id=group,
+        )
+        assert not self.ask(add, AddOffsetsToTxnResponse, version=3, node=producer.node).error_code
+        part = TxnOffsetCommitRequestPartition(
+            partition_index=place.partition, committed_offset=offset, committed_metadata=""
+        )
+        commit = TxnOffsetCommitRequest(
+            transactional_id=name,
+            group_id=group,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            generation_id=member[1],
+            member_id=member[0],
+            group_instance_id=member[2],
+            topics=(TxnOffsetCommitRequestTopic(name=place.topic, partitions=(part,)),),
+        )
+        return self.ask(commit, TxnOffsetCommitResponse, version=3).topics[0].partitions[0].error_code
+
+    def end_transaction(self, name: str, *, commit: bool) -> None:
+        """End the transaction of a producer."""
+        producer = self._producer(name)
+        end = EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+        answer = self.ask(end, EndTxnResponse, version=3, node=producer.node)
+        assert not answer.error_code, answer
 
     def topic_id(self, topic: str) -> bytes:
         return self.cluster.catalog.topics[topic].topic_id
-
-    def offsets_log(self, group: str) -> Log:
-        return self.log(OFFSETS_TOPIC, offsets_partition_of(group, 1))
 
     @contextmanager
     def cleaned(self, before_ms: int) -> Iterator[None]:
@@ -222,25 +281,10 @@ class Machine:
 
         As the cleaner of a broker does in all segments but the one that is written to.
         """
-        log = self.log(OFFSETS_TOPIC, 0)
-        assert isinstance(log, MemoryLog)
-        kept = log._batches, log._last_offsets, log._max_timestamps
-        batches = [Batch(raw) for raw in log._batches]
-        cleaned = [batch for batch in batches if not batch.control and batch.max_timestamp < before_ms]
-        newest = {record.key: record.offset for batch in cleaned for record in batch.records}
-        left: list[Batch] = []
-        for batch in batches:
-            if batch.control or batch.max_timestamp >= before_ms:
-                left.append(batch)
-            elif records := [record for record in batch.records if newest[record.key] == record.offset]:
-                left.append(Batch(rebuild_batch(batch, records)))
-        log._batches = [bytes(batch.raw) for batch in left]
-        log._last_offsets = [batch.last_offset for batch in left]
-        log._max_timestamps = [batch.max_timestamp for batch in left]
-        try:
+        with ExitStack() as cleaned:
+            for number in range(OFFSETS_PARTITIONS):
+                cleaned.enter_context(_cleaned(self.log(OFFSETS_TOPIC, number), before_ms))
             yield
-        finally:
-            log._batches, log._last_offsets, log._max_timestamps = kept
 
     # who may see what
 
@@ -285,3 +329,45 @@ class Machine:
         if visibility in ("all", "broker", "replicas", "cleaned", "rolled"):
             return self.transport
         return EmbeddedTransport(self.cluster, Principal("User", visibility))
+
+
+@contextmanager
+def _cleaned(log: Log, before_ms: int) -> Iterator[None]:
+    """The cleaner leaves nothing of aborted transactions but their markers, and stops at an open one."""
+    assert isinstance(log, MemoryLog)
+    kept = log._batches, log._last_offsets, log._max_timestamps
+    batches = [Batch(raw) for raw in log._batches]
+    aborted, open_ = _of_transactions(batches)
+    until = min(open_, default=log.end_offset)
+    old = {b.base_offset for b in batches if not b.control and b.max_timestamp < before_ms}
+    old = {offset for offset in old if offset < until}
+    counted = [b for b in batches if b.base_offset in old - aborted]
+    newest = {record.key: record.offset for batch in counted for record in batch.records}
+    left: list[Batch] = []
+    for batch in batches:
+        if batch.base_offset not in old:
+            left.append(batch)
+        elif batch.base_offset in aborted:
+            continue
+        elif records := [record for record in batch.records if newest[record.key] == record.offset]:
+            left.append(Batch(rebuild_batch(batch, records)))
+    log._batches = [bytes(batch.raw) for batch in left]
+    log._last_offsets = [batch.last_offset for batch in left]
+    log._max_timestamps = [batch.max_timestamp for batch in left]
+    try:
+        yield
+    finally:
+        log._batches, log._last_offsets, log._max_timestamps = kept
+
+
+def _of_transactions(batches: Iterable[Batch]) -> tuple[set[int], set[int]]:
+    """Where the batches of aborted transactions begin, and those of open ones."""
+    aborted: set[int] = set()
+    begun: defaultdict[int, set[int]] = defaultdict(set)
+    for batch in batches:
+        if batch.control:
+            ended = begun.pop(batch.producer_id, set())
+            aborted |= ended if batch.records[0].key == end_marker_record(False).key else set()
+        elif batch.transactional:
+            begun[batch.producer_id].add(batch.base_offset)
+    return aborted, set().union(*begun.values())

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from unittest import mock
 
+from kgroup.history.fold.events import OF_COMMITS, Event
+
 from .asking import Asked, asked_shortly
 from .judging import Answers, Fault, faults
 from .machine import Machine
@@ -28,6 +30,10 @@ DOUBLE = (
     "owner=looping others=alone since=120",
     "owner=looping commits=none others=alone since=120",
     "owner=overloaded since=1200",
+    "owner=overloaded since=1200 commits=transacted seed=1",
+    "owner=looping commits=aborting since=1200 others=alone",
+    "subscription=assign owner=none commits=transacted since=120",
+    "subscription=other-topic commits=transacted since=120",
     "owner=dead-static stamps=late",
     "commits=none since=1200 stamps=backfill",
     "owner=dead-static since=400 stamps=ahead",
@@ -49,7 +55,11 @@ TABLES = (
     ("kgroup.admin.diagnose.checks", "_BY_STATUS"),
 )
 """The tables of checks by code, or by status."""
-OTHERS = (("kgroup.admin.diagnose.checks", "stopped"), ("kgroup.admin.diagnose.checks", "unread"))
+OTHERS = (
+    ("kgroup.admin.diagnose.checks", "stopped"),
+    ("kgroup.admin.diagnose.checks", "unread"),
+    ("kgroup.admin.diagnose.checks", "_held_open"),
+)
 """Checks that stand in no table."""
 DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.left_behind", lambda self, partition, row: row.status),
@@ -57,6 +67,9 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
     ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
+    ("kgroup.admin.diagnose.pace.Marker", ()),
+    ("kgroup.admin.diagnose.generations.commits_in", lambda events, **_: _plain(events)),
+    ("kgroup.admin.read.outside.commits_in", lambda events, **_: _plain(events)),
     ("kgroup.admin.diagnose.reading.first_read", lambda *_: ()),
     ("kgroup.admin.diagnose.generations.first_read", lambda *_: ()),
     ("kgroup.admin.read.lag.topics_matched", lambda *_: set()),
@@ -96,6 +109,11 @@ ELSEWHERE = frozenset(
     }
 )
 """Codes about what no state of the exam has yet, or that are information: other tests show them."""
+
+
+def _plain(events: Sequence[Event]) -> Iterator[Event]:
+    """The commits but those in transactions."""
+    return (event for event in events if event.kind in OF_COMMITS)
 
 
 def mutants() -> Iterator[tuple[str, mock._patch[object]]]:

@@ -14,6 +14,7 @@ from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, rebuild_batch
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 from kgroup.protocol.messages import consumer_group_heartbeat as cgh
+from kgroup.protocol.messages import streams_group_describe as sgd
 from kgroup.protocol.messages import streams_group_heartbeat as sgh
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -40,9 +41,9 @@ from kgroup.protocol.messages.sync_group import (
 from kgroup.protocol.streams_records import Subtopology
 from kgroup.protocol.subscription import Assignment, Subscription
 
-from .machine import HOUR_MS, LONG_MS, NOW_MS, PREFIX, Machine, Slot
+from .machine import HOUR_MS, LONG_MS, NOW_MS, OFFSETS_PARTITIONS, OPEN_PARTITION, Machine, Slot, group_name
 from .sharing import ShareMember
-from .states import State
+from .states import TRANSACTED, State
 
 POLL_MS = 300_000
 BASE = 20
@@ -127,6 +128,8 @@ class Part:
     damaged: range = range(0)
     """The offsets of a batch that fails its checksum: who reads verifies it, and does not get beyond it."""
     commits: list[Commit] = field(default_factory=list)
+    held_ms: int | None = None
+    """Since when a transaction that has not ended holds its committed offset open."""
 
     @property
     def stable(self) -> int:
@@ -400,13 +403,16 @@ class Group:
         """Whether a member that hangs or died has not what it shall have, by the coordinator."""
         still = {member.member_id for member in self.members if self._hangs(member) or self.dead(member)}
         self.waits_for_still = bool(still)
-        if not still or self.state.protocol != "consumer":
+        if not still or self.classic:
             return False
         group = self._described()
         self.waits_for_still = group.group_state != "Stable"
         return any(m.member_id in still and m.assignment != m.target_assignment for m in group.members)
 
-    def _described(self) -> DescribedGroup:
+    def _described(self) -> DescribedGroup | sgd.DescribedGroup:
+        if self.state.protocol == "streams":
+            streams = sgd.StreamsGroupDescribeRequest(group_ids=(self.name,))
+            return self.machine.ask(streams, sgd.StreamsGroupDescribeResponse).groups[0]
         asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))
         return self.machine.ask(asked, ConsumerGroupDescribeResponse).groups[0]
 
@@ -609,6 +615,15 @@ class Group:
 
     def commit(self, place: Place, offset: int, member: Member | None) -> None:
         part = self.parts[place]
+        reads = member is not None or self.state.subscription == "assign"
+        if self.state.commits in TRANSACTED and reads:
+            aborts = self.state.commits == "aborting" and place == self.subject and self._is_wrong
+            if self.state.seed % 2:
+                # It began with more records than it can commit.
+                self._transacts(place, part.end, member, commit=False)
+            if self._transacts(place, offset, member, commit=not aborts) and not aborts:
+                self._committed(part, offset, member)
+            return
         topic = OffsetCommitRequestTopic(
             name=place.topic,
             partitions=(
@@ -628,6 +643,31 @@ class Group:
             return  # it commits again with its next poll
         assert code == 0, answer
         self._committed(part, offset, member)
+
+    @property
+    def _is_wrong(self) -> bool:
+        return self.machine.now_ms >= NOW_MS - self.since_ms
+
+    def _transacts(
+        self, place: Place, offset: int, member: Member | None, *, commit: bool, ends: bool = True
+    ) -> bool:
+        """Whether its group took what a reader commits in a transaction of its own."""
+        name = f"{self.name}-{'outside' if member is None else member.name}"
+        who = ("", -1, None) if member is None else (member.member_id, member.epoch, member.instance)
+        code = self.machine.commit_in_transaction(name, self.name, who, place, offset)
+        if ends or code:
+            self.machine.end_transaction(name, commit=commit and not code)
+        assert code in (0, ErrorCode.ILLEGAL_GENERATION), code
+        return not code
+
+    def _dies_in_transaction(self) -> None:
+        """The subject's reader commits what it has read, and hangs before its transaction ends."""
+        part, owner = self.parts[self.subject], self.owner(self.subject)
+        read = part.reached(0)
+        if owner is not None and part.exists and read:
+            offset = read[-1].offset + 1
+            if self._transacts(self.subject, offset, owner, commit=False, ends=False):
+                part.held_ms = owner.stops_ms = self.machine.now_ms
 
     def _committed(self, part: Part, offset: int, member: Member | None) -> None:
         written = max((e.ms for e in part.entries if e.offset < offset), default=self.machine.now_ms)
@@ -658,6 +698,8 @@ class Group:
         elif state.commits == "set-back":
             # Real members take a moment to leave.
             self._at(self.since_ms - 3_000, self._set_back)
+        elif state.commits == "pending":
+            self._at(self.since_ms + 10, self._dies_in_transaction)
         if state.commits == "other-id":
             # After a deletion, its offset is still there: the coordinator was down when it happened.
             gone = state.log == "deleted"
@@ -724,11 +766,11 @@ class Group:
         producer = self.machine.begun(place, name)
         for after in range(0, INTERVAL_MS - 1_000, self.period_ms):
             self.machine.at(begun + after, lambda: self.produce(place, 1, "open", producer))
-        self.machine.at(begun + INTERVAL_MS - 500, lambda: self._commit_all(name, producer))
+        self.machine.at(begun + INTERVAL_MS - 500, lambda: self._commit_all(name))
 
-    def _commit_all(self, name: str, producer: int) -> None:
+    def _commit_all(self, name: str) -> None:
         part = self.parts[self.subject]
-        self.machine.committed(name, producer)
+        self.machine.end_transaction(name, commit=True)
         part.entries = [e._replace(kind="data") if e.kind == "open" else e for e in part.entries]
         part.entries.append(Entry(part.end, "marker", self.machine.now_ms))
         part.end += 1
@@ -901,7 +943,7 @@ class Group:
         if not part.commits and part.exists:
             return
         last = part.commits[-1] if part.commits else Commit(BASE, 0, 0, True)
-        shard = self.machine.cluster.shards[offsets_partition_of(self.name, 1)]
+        shard = self.machine.cluster.shards[offsets_partition_of(self.name, OFFSETS_PARTITIONS)]
         assert shard is not None
         key = OffsetCommitKey(group=self.name, topic=self.main, partition=0)
         value = OffsetCommitValue(
@@ -973,6 +1015,9 @@ class Group:
 
 def played(machine: Machine, states: Sequence[State]) -> list[Group]:
     """The groups of these states, when their time has come."""
-    groups = [Group(machine, state, f"{PREFIX}{number:04d}") for number, state in enumerate(states)]
+    groups = [
+        Group(machine, state, group_name(number, OPEN_PARTITION if state.commits == "pending" else 0))
+        for number, state in enumerate(states)
+    ]
     machine.run()
     return groups

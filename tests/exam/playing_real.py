@@ -34,7 +34,7 @@ from .asking import CLEANED_MS
 from .machine import NOW_MS, PREFIX
 from .playing import Ago, Group, Member, Part, Place
 from .real_machine import LIMIT_MS, RealMachine
-from .states import State
+from .states import TRANSACTED, State
 from .truth import subscribes
 
 TIMES = {
@@ -89,6 +89,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
         "an offset with a former topic's id is left only by a coordinator that was down": (
             state.commits == "other-id"
         ),
+        "the exam's real readers have no producers of their own": state.commits in TRANSACTED,
         "without its dead member a group does not settle": (
             dead and state.membership in ("flapping", "rebalance", "stuck")
         ),

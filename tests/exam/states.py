@@ -11,7 +11,17 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "overloaded", "none"),
-    "commits": ("fresh", "old", "none", "outside", "other-id", "set-back"),
+    "commits": (
+        "fresh",
+        "old",
+        "none",
+        "outside",
+        "other-id",
+        "set-back",
+        "transacted",
+        "aborting",
+        "pending",
+    ),
     "log": (
         "growing",
         "idle",
@@ -57,8 +67,11 @@ of them. `transactions`: all is written in transactions that take a minute each.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
-or of one record alone.
+or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
+and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader
+aborts all of the subject, or died in one.
 """
+TRANSACTED = ("transacted", "aborting", "pending")
 SEEN = ("visibility", "clock")
 """The dimensions of who looks: one played state is looked at in each of their ways."""
 PLAYED = tuple(name for name in DIMENSIONS if name not in SEEN)
@@ -141,7 +154,8 @@ def possible(state: State) -> State:
         state = state.but(subscription="names", log=state.log if there else "growing")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
-        state = state.but(owner="none", commits="outside", membership="stable", others="busy")
+        commits = "transacted" if state.commits in TRANSACTED else "outside"
+        state = state.but(owner="none", commits=commits, membership="stable", others="busy")
     if state.subscription in ("pattern-of-nothing", "two-applications") and state.others == "alone":
         state = state.but(others="busy")
     if state.commits == "outside" and state.owner != "none":
@@ -160,7 +174,8 @@ def possible(state: State) -> State:
     if state.owner in ("hot", "overloaded"):
         # One partition has so much to read that its reader does not get to the next, or to the end.
         plain = state.protocol in ("classic", "consumer") and state.subscription in ("names", "pattern")
-        state = state.but(owner=state.owner if plain else "live", log="growing", commits="fresh")
+        commits = "transacted" if state.commits in TRANSACTED else "fresh"
+        state = state.but(owner=state.owner if plain else "live", log="growing", commits=commits)
         state = state.but(membership="stable", delay="prompt", others="busy")
     if state.owner == "looping":
         state = state.but(membership="stable")

@@ -15,12 +15,12 @@ import pytest
 
 from .asking import asked, seen
 from .detection import weights
-from .exam import VIEWS, examined
+from .exam import VIEWS, examined, replayed
 from .judging import Answers, faults
 from .known import is_known
 from .machine import Machine
 from .playing import played
-from .states import State, drawn
+from .states import DIMENSIONS, State, drawn
 
 COUNT = 40
 FOUND = (
@@ -69,6 +69,9 @@ FOUND = (
     "owner=none log=control-only others=quiet",
     "owner=looping commits=none others=alone stamps=stray",
     "owner=overloaded since=1200 protocol=consumer others=alone stamps=late",
+    "owner=overloaded since=1200 commits=transacted seed=1",
+    "subscription=assign owner=none commits=transacted since=120",
+    "owner=looping commits=aborting since=1200 others=alone",
 )
 """States that an exam found wrong, and that few seeds draw."""
 
@@ -81,6 +84,20 @@ def test_the_commands_say_what_is_true_of_states_that_a_program_makes_up() -> No
         if not is_known(fault.judge, fault.why)
     }
     assert not found, "\n".join(sorted(found))
+
+
+ALONE = (
+    "commits=pending log=idle others=quiet since=400",
+    "protocol=consumer log=idle membership=stuck others=quiet since=400",
+    "protocol=streams log=idle membership=stuck others=quiet since=400",
+)
+"""States in which nothing is written any more: nothing shows the time to who is not told the controller's."""
+
+
+@pytest.mark.parametrize("clock", DIMENSIONS["clock"])
+@pytest.mark.parametrize("text", ALONE)
+def test_in_a_silent_cluster_nothing_that_lasts_looks_young(text: str, clock: str) -> None:
+    assert not replayed(State.parse(text).but(visibility="read", clock=clock))
 
 
 WRONG: Mapping[str, tuple[str, str, Callable[[Any], object]]] = {

@@ -12,6 +12,8 @@ from .machine import FULL
 from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
+HELD_MS = 10_000
+"""From this age on, a transaction that holds committed offsets open does not end."""
 TIMES = 10
 FUTURE_MS = 60_000
 SPAN_MS = 3_600_000
@@ -117,7 +119,9 @@ def truth_of(group: Group) -> Truth:
     elif not error and not group.members and any(_ended_fresh(group)):
         error = None
     blind = error is None and not any(_is_read(group, part.place.topic) for part in fruitless)
-    if not error and group.waits_for_still:
+    if any(_held_open(group, NEAR)):
+        error = True
+    elif not error and (group.waits_for_still or any(_held_open(group, -NEAR))):
         # It is an error after a while, by the log.
         error, blind = None, True
     holding = frozenset(_holding(group))
@@ -423,6 +427,13 @@ def _stuck(group: Group) -> bool:
     return any(not member.left for member in group.members[:-1])
 
 
+def _held_open(group: Group, slack_ms: int) -> Iterator[Part]:
+    """Yield what a transaction holds open: whoever gets it has no offset to begin at until that ends."""
+    for part in group.parts.values():
+        if part.held_ms is not None and group.look_ms - part.held_ms >= HELD_MS + slack_ms:
+            yield part
+
+
 def _ended_fresh(group: Group) -> Iterator[Part]:
     """Yield what members ended with again and again, and never committed."""
     for part in group.parts.values():
@@ -460,6 +471,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG322"}))
     if state.stamps == "right" and any(_fruitless(group, NEAR)):
         found.append(frozenset({"KG306"}))
+    if any(_held_open(group, NEAR)):
+        found.append(frozenset({"KG309"}))
     if _stuck(group):
         found.append(frozenset({"KG112"}))
     if group.moving:
@@ -506,6 +519,8 @@ def _holding(group: Group) -> Iterator[str]:
     yield "KG123"
     if not any(_is_below(part) for part in group.parts.values()):
         yield "KG322"
+    if not any(_held_open(group, -NEAR)):
+        yield "KG309"
     if not group.taken_over:
         yield "KG110"
     if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
