@@ -90,6 +90,8 @@ ALONE = (
     "commits=pending log=idle others=quiet since=400",
     "protocol=consumer log=idle membership=stuck others=quiet since=400",
     "protocol=streams log=idle membership=stuck others=quiet since=400",
+    "log=open others=alone since=120",
+    "subscription=assign owner=none commits=transacted log=open since=5 stamps=late",
 )
 """States in which nothing is written any more: nothing shows the time to who is not told the controller's."""
 
@@ -97,7 +99,7 @@ ALONE = (
 @pytest.mark.parametrize("clock", DIMENSIONS["clock"])
 @pytest.mark.parametrize("text", ALONE)
 def test_in_a_silent_cluster_nothing_that_lasts_looks_young(text: str, clock: str) -> None:
-    assert not replayed(State.parse(text).but(visibility="read", clock=clock))
+    assert not replayed(State.parse(text).but(visibility="settings", clock=clock))
 
 
 WRONG: Mapping[str, tuple[str, str, Callable[[Any], object]]] = {

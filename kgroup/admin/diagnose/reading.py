@@ -402,8 +402,6 @@ class Course:
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
         clock = self._clock
-        if held and waits > clock.most_ms + BEHIND_MS:
-            return unknown(CLOCK_UNSURE)
         made = self.progress(partition, row, waits) if unseen is None else Progress(-1, waits_ms=unseen)
         statuses = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
@@ -421,12 +419,19 @@ class Course:
                 now_ms=now_ms,
             )
             statuses.append(status_of(known))
-        return self._certain(partition, made, statuses[0], statuses[-1])
+        behind = clock.is_behind or waits > clock.most_ms + BEHIND_MS
+        return self._certain(partition, made, statuses, behind=behind)
 
     def _certain(
-        self, partition: TopicPartition, made: Progress | Unseen | None, first: Status, last: Status
+        self,
+        partition: TopicPartition,
+        made: Progress | Unseen | None,
+        statuses: Sequence[Status],
+        *,
+        behind: bool,
     ) -> Status:
         """Return the status if what is unsure does not change it: the clock, and what was not seen."""
+        first, last = statuses[0], statuses[-1]
         loops = isinstance(made, Progress) and made.generations >= LOOPS
         if first.name == PartitionStatus.STALLED and not loops:
             # The delays that were not seen may be longer than all others: then it would still be in time.
@@ -434,7 +439,9 @@ class Course:
                 return unknown(self._unread_sample)
             if self.untold is not None and self._shifts:
                 return unknown(self.untold)
-        if first.name == last.name and first.weight == last.weight:
+        # A clock behind the brokers' shows only how long they wait at least.
+        sure = not behind or first.weight == ERROR
+        if sure and first.name == last.name and first.weight == last.weight:
             return first
         waits = f"{partition}: how long records wait: {self._clock.words}"
         return unknown(Unseen("clock", "CLOCK_UNSURE", waits))
