@@ -28,7 +28,7 @@ from kgroup.admin.diagnose.generations import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
-from kgroup.admin.read.broker_clock import BEHIND_MS, Clock, clocks_of
+from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, Clock, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions
@@ -443,7 +443,7 @@ class Course:
         sure = not behind or first.weight == ERROR
         if sure and first.name == last.name and first.weight == last.weight:
             return first
-        waits = f"{partition}: how long records wait: {self._clock.words}"
+        waits = f"{partition}: how long records wait: {self._clock.words or EITHER}"
         return unknown(Unseen("clock", "CLOCK_UNSURE", waits))
 
     def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:

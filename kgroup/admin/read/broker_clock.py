@@ -22,7 +22,8 @@ AGREE_MS = 60_000
 BEHIND_MS = 2_000
 FUTURE_MS = 60_000
 """A record stamped so far in the future has a wrong time, which does not show when it arrived."""
-_EITHER = "this machine's clock is behind, or a producer's is ahead"
+EITHER = "this machine's clock is behind, or a producer's is ahead"
+"""What may be wrong where a record is stamped later than this machine's time."""
 SET_RIGHT = "set the clock right, or retry once any group of the cluster has committed"
 
 
@@ -70,7 +71,7 @@ class Clock:
     def doubt(self) -> str | None:
         """What is wrong, or may be, with the clocks, by the records of `ahead` too."""
         if self.words is None and self.ahead:
-            return f"what was written to {min(self.ahead)} is stamped later than it is: {_EITHER}"
+            return f"what was written to {min(self.ahead)} is stamped later than it is: {EITHER}"
         return self.words
 
     @property
