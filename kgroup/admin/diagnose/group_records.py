@@ -26,7 +26,8 @@ class Recorded:
 
     `state` is without committed offsets, which are most of the data. `committed_ms` is when a partition of a
     member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
-    partitions that were committed for a former topic of the same name. The log has lost nothing of after
+    partitions that were committed for a former topic of the same name, `unheld_ms` when those of a group with
+    members were last committed that none of them has. The log has lost nothing of after
     `whole_from_ms` to compaction; -1 where it has lost nothing at all.
     """
 
@@ -38,6 +39,7 @@ class Recorded:
     rebuilt: frozenset[TopicPartition] = frozenset()
     damaged: str | None = None
     whole_from_ms: int = -1
+    unheld_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
@@ -89,6 +91,8 @@ def _recorded(
     if state is None:
         return replace(known, events=events, restarts=restarts)
     there = state.members_by(topic.topic_names)
+    members = state.view().members.values()
+    owned = frozenset[TopicPartition]().union(*(member.holds for member in members))
     held = {m: member.holds - there[m].holds for m, member in state.members.items()}
     return replace(
         known,
@@ -97,9 +101,13 @@ def _recorded(
         restarts=restarts,
         committed_ms={
             partition: state.offsets[partition].commit_timestamp_ms
-            for member in state.view().members.values()
-            for partition in member.holds
+            for partition in owned
             if partition in state.offsets
+        },
+        unheld_ms={
+            partition: at.commit_timestamp_ms
+            for partition, at in state.offsets.items()
+            if members and partition not in owned
         },
         gone={member_id: partitions for member_id, partitions in held.items() if partitions},
         rebuilt=frozenset(

@@ -857,12 +857,13 @@ def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
             yield partition, status_of(known)
     unsubscribed = facts.placed(PartitionStatus.UNSUBSCRIBED)
     stopped = read_of_late(facts) if unsubscribed else {}
+    unheld_ms = facts.recorded.unheld_ms if facts.recorded is not None else {}
     for partition, row in unsubscribed:
         if row.work and partition not in facts.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
                 what = "whether a member read it of late is in its history, which is not known"
                 yield partition, unknown(Unseen(HISTORY, "NOT_SEEN", what))
-            elif partition in stopped:
-                until = utc(stopped[partition])
+            elif partition in stopped and (at_ms := unheld_ms.get(partition, -1)) >= facts.since_ms:
+                until = utc(at_ms)
                 why = f"no member subscribes to it, it was read until {until}, and records wait"
                 yield partition, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)

@@ -111,6 +111,8 @@ class GroupFacts:
             readable, waited = view.readable(begins), view.waited(begins)
             damaged = view.damaged(begins)
             opened = view.held_back_ms(stable) if isinstance(stable, int) else waited
+            if offset is not None and isinstance(stable, int) and offset > stable:
+                readable = True  # only a reader of uncommitted records has committed that
         subscribed = True if owner is not None else self._subscribed(partition.topic, offset)
         # The coordinator resolves patterns within seconds, when their members send heartbeats.
         resolving = subscribed is _UNRESOLVED and waited == 0

@@ -147,13 +147,8 @@ class LogView:
         return self.damaged_at if self.readable_at < offset <= self.damaged_at else None
 
     def readable(self, offset: int) -> bool | Unseen:
-        """Return whether a record can be read from this offset to the last stable offset, damaged or not.
-
-        Only a reader of uncommitted records gets beyond that: what comes there is for it to read.
-        """
+        """Return whether a record can be read from this offset to the last stable offset, damaged or not."""
         if offset <= max(self.readable_at, self.damaged_at):
-            return True
-        if isinstance(self.stable, int) and offset > self.stable:
             return True
         if isinstance(self.stable, int) and (
             offset >= self.stable or 0 <= self.nothing_from <= offset and self.stable <= self.nothing_to
