@@ -67,7 +67,7 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
     ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
-    ("kgroup.admin.diagnose.pace.Marker", ()),
+    ("kgroup.admin.diagnose.commits.Marker", ()),
     ("kgroup.admin.diagnose.generations.commits_in", lambda events, **_: _plain(events)),
     ("kgroup.admin.read.outside.commits_in", lambda events, **_: _plain(events)),
     ("kgroup.admin.diagnose.reading.first_read", lambda *_: ()),
