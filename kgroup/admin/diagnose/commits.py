@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.record_times import Untimed, times_at
+from kgroup.admin.statuses import Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
 from kgroup.history.log_items import CommitRun, Item, Marker, PendingCommit
@@ -52,13 +53,17 @@ class Step(NamedTuple):
         return self.at_ms - (self.before_ms if came_ms > self.at_ms else max(self.before_ms, came_ms))
 
 
+Learned: TypeAlias = tuple[Mapping[TopicPartition, int], Sequence[Step], Unseen | None]
+"""When the partitions of a group that may stand still were committed, its steps, and why some are missing."""
+
+
 def commits_from(
     topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
 ) -> Iterator[tuple[Key, Point]]:
     """Yield the commits of some groups in one partition from a time on, in the order of the log."""
     from kgroup.history.decode.decoder import Decoder
 
-    if (at := topic.offset_at(number, from_ms)) < 0:
+    if (at := topic.offset_at(number, max(from_ms, 0))) < 0:
         return
     decoder = Decoder(names=names, runs=False)
     begun: dict[int, list[tuple[Key, Point]]] = {}

@@ -16,6 +16,7 @@ from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.diagnose.commits import Learned
     from kgroup.admin.diagnose.read_ahead import Ahead
     from kgroup.history.sources.live import LiveTopic
 
@@ -38,6 +39,8 @@ class Past:
         self._read: dict[int, KgroupError | None] = {}
         self._known: dict[str, Recorded] = {}
         self._deliveries: dict[str, DeliveryLog] | KgroupError | None = None
+        self.steps: dict[str, Learned] = {}
+        """By group, what was learned of its commits: a recorder looks again and again."""
 
     def __enter__(self) -> Past:
         return self

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.diagnose.commits import SPAN_MS, Key, Step, steps_of
+from kgroup.admin.diagnose.commits import SPAN_MS, Key, Learned, Step, steps_of
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.diagnose.generations import (
@@ -111,12 +111,15 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
     topic = past.topic() if courses else None
     if not isinstance(topic, LiveTopic):
         return
-    newest_ms = {key: ms for course in courses for key, ms in course.compared.items()}
+    unread = [course for course in courses if not course.recall(past.steps)]
+    newest_ms = {key: ms for course in unread for key, ms in course.compared.items()}
+    if not newest_ms:
+        return
     try:
         steps: Mapping[str, Sequence[Step]] | KgroupError = steps_of(cluster, topic, newest_ms)
     except KgroupError as error:
         steps = error
-    for course in courses:
+    for course in unread:
         what = "how often its group commits"
         if isinstance(steps, KgroupError):
             course.untold = Unseen(HISTORY, code_name(steps), f"{what}: {steps.message}")
@@ -124,6 +127,7 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
             since_ms = max(course.compared.values(), default=-1) - SPAN_MS
             course.untold = course.facts.lost(since_ms, what)
             course.steps = steps.get(course.facts.group.group_id, ())
+            past.steps[course.facts.group.group_id] = course.suspects, course.steps, course.untold
 
 
 def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPartition, Transactions]:
@@ -291,12 +295,24 @@ class Course:
         return max(waits, default=0)
 
     @property
+    def suspects(self) -> dict[TopicPartition, int]:
+        """Some of the partitions that may stand still, and when they were last committed."""
+        own = (partition for partition in self.undecided if partition in self.committed_ms)
+        return {partition: self.committed_ms[partition] for partition in islice(own, SAMPLES)}
+
+    @property
     def compared(self) -> dict[Key, int]:
         """The partitions whose commits show how often the group commits, and when the last one was."""
-        name, committed_ms = self.facts.group.group_id, self.committed_ms
-        own = [partition for partition in self.undecided if partition in committed_ms]
-        chosen = (*own[:SAMPLES], *(partition for partition, _ in self._read[:SAMPLES]))
-        return {(name, p): committed_ms[p] for p in chosen}
+        others = {partition: self.committed_ms[partition] for partition, _ in self._read[:SAMPLES]}
+        return {(self.facts.group.group_id, p): ms for p, ms in (others | self.suspects).items()}
+
+    def recall(self, known: Mapping[str, Learned]) -> bool:
+        """Take the steps that were learned before, if what may stand still was not committed since."""
+        suspects, steps, untold = known.get(self.facts.group.group_id, ({}, (), None))
+        if not suspects or suspects != self.suspects:
+            return False
+        self.steps, self.untold = steps, untold
+        return True
 
     @property
     def unshown(self) -> Iterator[Unseen]:
