@@ -63,7 +63,7 @@ def commits_from(
     """Yield the commits of some groups in one partition from a time on, in the order of the log."""
     from kgroup.history.decode.decoder import Decoder
 
-    if (at := topic.offset_at(number, max(from_ms, 0))) < 0:
+    if (at := topic.offset_at(number, from_ms)) < 0:
         return
     decoder = Decoder(names=names, runs=False)
     begun: dict[int, list[tuple[Key, Point]]] = {}

@@ -8,6 +8,7 @@ import pytest
 
 from kgroup.admin.diagnose.commits import Step
 from kgroup.admin.diagnose.doctor import Checkup, examine_all
+from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from kgroup.admin.recording.growing_past import GrowingPast
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import Unreachable
@@ -20,6 +21,7 @@ from tests.unit.admin.test_doctor_checks import examine, groups_of
 MEMBER = Held("a", "orders:0,1")
 PLACE = TopicPartition("orders", 0)
 EVERY_S = 60
+BOUNDS = (EARLIEST, LATEST, MAX_TIMESTAMP)
 
 
 def reader(every_s: int = EVERY_S, now_s: int = 405, until_s: int = 300) -> FakeCluster:
@@ -81,7 +83,7 @@ def test_commits_that_cannot_be_read_again_leave_it_unknown() -> None:
 
     def refuse(node: int, request: lo.ListOffsetsRequest) -> object:
         topic = request.topics[0]
-        if topic.name == OFFSETS_TOPIC and topic.partitions[0].timestamp >= 0:
+        if topic.name == OFFSETS_TOPIC and topic.partitions[0].timestamp not in BOUNDS:
             part = lo.ListOffsetsPartitionResponse(
                 partition_index=topic.partitions[0].partition_index, error_code=29
             )
