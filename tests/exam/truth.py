@@ -483,8 +483,10 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
-    timed = [part for part in group.parts.values() if not part.damaged or state.stamps == "right"]
-    # The time of a damaged batch cannot be read, and those around it may be wrong.
+    # The time of a damaged batch cannot be read, and those around it may be wrong. A marker has its
+    # coordinator's, and stands before records that producers stamped late.
+    marked = [part for part in group.parts.values() if part.damaged or state.log == "transactions"]
+    timed = [part for part in group.parts.values() if part not in marked or state.stamps == "right"]
     if any(_outlived(group, part, NEAR) for part in timed) and not group.share:
         found.append(frozenset({"KG312"}))
     return found

@@ -93,13 +93,21 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
     opened = _opened(cluster, courses)
     for course in courses:
         course.opened = opened
-    _learn_waits(cluster, [course for course in courses if course.seems_stalled], past)
-    for course in courses:
-        readings = [course, *course.mistimed()]
-        lates = [reading.late_ms for reading in readings]
-        said = _agreed([_by_times(cluster, reading) for reading in readings], lates)
+    stalled = [course for course in courses if course.seems_stalled]
+    _learn_waits(cluster, stalled, past)
+    statuses = [_as_agreed(cluster, course) for course in courses]
+    passed_over = [
+        number
+        for number, (course, said) in enumerate(zip(courses, statuses, strict=True))
+        if course not in stalled and any(said[partition].weight == ERROR for partition in course.begun)
+    ]
+    _learn_waits(cluster, [courses[number] for number in passed_over], past)
+    for number in passed_over:
+        statuses[number] = _as_agreed(cluster, courses[number])
+    for course, said in zip(courses, statuses, strict=True):
         course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
         if course.fresh:
+            lates = [reading.late_ms for reading in (course, *course.mistimed())]
             course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates)
         course.facts = course.facts.also(*course.unshown)
     judged = {course.facts.group.group_id: course.facts for course in courses}
@@ -137,6 +145,13 @@ def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPar
         return open_transactions(cluster, held) if held else {}
     except KgroupError:
         return {}
+
+
+def _as_agreed(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
+    readings = [course, *course.mistimed()]
+    return _agreed(
+        [_by_times(cluster, reading) for reading in readings], [reading.late_ms for reading in readings]
+    )
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -278,9 +293,7 @@ class Course:
 
     @property
     def seems_stalled(self) -> bool:
-        """Whether a partition stands still, or is passed over, if the group commits often."""
-        if self.begun and self.committed_ms:
-            return True
+        """Whether a partition stands still, if the group commits often."""
         statuses = (self.status(partition, row) for partition, row in self.undecided.items())
         return any(status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK) for status in statuses)
 
