@@ -456,7 +456,8 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
 
     Where time passed since the full look, what is true `now` may be said as well.
     """
-    yield from _found_by_less(found, full, asked.visibility)
+    if now is None:
+        yield from _found_by_less(found, full, asked.visibility)
     label = asked.visibility if asked.visibility != "all" else f"clock {asked.clock}"
     if found.doctor is not None and full.doctor is not None:
         less, more = found.doctor["verdict"], full.doctor["verdict"]

@@ -741,7 +741,7 @@ class Group:
             case "compacted":
                 for ago in range(6):
                     self._at(since - ago, lambda: self.produce(subject, 10))
-                self._at(since - 10, lambda: self._compact(20))
+                self._at(since - 10, self._compact)
             case "control-only":
                 self._at(since + self.ago.control, lambda: self.produce(subject, 5, "transactional"))
             case "open":
@@ -792,19 +792,22 @@ class Group:
         self.machine.delete_before(self.subject, to)
         part.start = max(part.start, to)
 
-    def _compact(self, first: int) -> None:
-        """The cleaner leaves only the last batch of what came since."""
+    def _compact(self) -> None:
+        """The cleaner leaves the newest record of each key, in all segments but that of the last batch."""
         part, log = self.parts[self.subject], self.machine.log(*self.subject)
         assert isinstance(log, MemoryLog)
-        last = log._last_offsets[-1]
-        for number, raw in enumerate(log._batches):
-            batch = Batch(raw)
-            if batch.last_offset < last and batch.base_offset >= first:
-                log._batches[number] = rebuild_batch(batch, batch.records[-1:])
-        kept = {Batch(raw).last_offset for raw in log._batches}
-        part.entries = [
-            e for e in part.entries if e.offset < first or e.offset in kept or e.offset > last - 10
+        *old, last = [Batch(raw) for raw in log._batches]
+        newest = {record.key: record.offset for batch in old for record in batch.records}
+        kept = [
+            (batch, [record for record in batch.records if newest[record.key] == record.offset])
+            for batch in old
         ]
+        left = [*(Batch(rebuild_batch(batch, records)) for batch, records in kept if records), last]
+        log._batches = [batch.raw for batch in left]
+        log._last_offsets = [batch.last_offset for batch in left]
+        log._max_timestamps = [batch.max_timestamp for batch in left]
+        there = {record.offset for batch in left for record in batch.records}
+        part.entries = [entry for entry in part.entries if entry.offset in there]
 
     def _grow(self) -> None:
         self.machine.add_partitions(self.main, 3)

@@ -410,7 +410,7 @@ class RealGroup(Group):
 
     # what happens to the log
 
-    def _compact(self, first: int) -> None:
+    def _compact(self) -> None:
         """Leave it to the cleaner, which comes all the while: `cleaned` sees what it left."""
 
     def _again(self) -> None:

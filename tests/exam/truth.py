@@ -392,7 +392,7 @@ def _longest(parts: Sequence[Part], came: bool) -> Iterator[int]:
         for a, b in pairwise(last):
             first = next((e.ms for e in part.entries if e.offset >= a.offset and e.kind != "marker"), a.ms)
             if b.offset > a.offset:
-                yield b.ms - (max(a.ms, first) if came else a.ms)
+                yield b.ms - (max(a.ms, first) if came and first <= b.ms else a.ms)
 
 
 def _reading(waited: int, alone: int, others: int, usual: int, silent: bool, poll: int) -> Said:

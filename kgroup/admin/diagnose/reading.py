@@ -667,10 +667,14 @@ class Course:
             yield at[0].topic, ms
 
     def _delays(self, read: Collection[At]) -> Iterator[tuple[At, int]]:
-        """Yield how long records took from their arrival to their commit, by their times."""
-        for at in read:
-            if isinstance(ms := self.times.get(at), int):
-                yield at, self.committed_ms[at[0]] - ms
+        """Yield how long records took from their arrival to their commit, by their times.
+
+        Where the last one read is compacted away, that of the next one was read: it came after the commit.
+        """
+        for partition, offset in read:
+            ms, committed_ms = self.times.get((partition, offset)), self.committed_ms[partition]
+            if isinstance(ms, int) and (ms <= committed_ms or ms != self.times.get((partition, offset + 1))):
+                yield (partition, offset), committed_ms - ms
 
     @cached_property
     def _usual_ms(self) -> int:
