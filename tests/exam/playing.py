@@ -551,7 +551,7 @@ class Group:
 
     def _append(self, place: Place, count: int, kind: str, producer: int | None = None) -> None:
         log, now = self.machine.log(*place), self.machine.now_ms
-        records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
+        records = [LogRecord(f"k{n % 3}".encode(), b"v") for n in range(count)]
         if kind == "data":
             for number, record in enumerate(records, self.parts[place].end):
                 log.append([record], timestamp_ms=now + self.stamps_ms(place.topic, number))

@@ -100,6 +100,9 @@ def truth_of(group: Group) -> Truth:
             if said[0][0] == "stalled" and newest <= group.look_ms + FUTURE_MS + NEAR:
                 # Nothing shows that its times are ahead; later they count as old.
                 said.append(("reading", "ok"))
+            if group.state.log == "compacted" and place.topic == group.main:
+                # What was read is gone, which would show that its times are wrong.
+                said += [("stalled", "warn"), ("stalled", "error")]
             if said[0][0] == "not-begun" and not _is_read(group, place.topic):
                 # Nothing shows that its times are wrong.
                 said += [("not-begun", "info"), ("not-begun", "error")]
