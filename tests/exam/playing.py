@@ -103,6 +103,8 @@ class End(NamedTuple):
 
     ms: int
     places: frozenset[Place]
+    got_ms: int
+    """Since when it had them."""
 
 
 class Commit(NamedTuple):
@@ -909,7 +911,8 @@ class Group:
     def _ends(self, places: frozenset[Place]) -> None:
         """A member goes, before it commits what waits in these partitions."""
         if places:
-            self.ends.append(End(self.machine.now_ms, places))
+            got = (m.got_ms.get(place, 0) for m in self.members for place in places & m.owned)
+            self.ends.append(End(self.machine.now_ms, places, max(got, default=self.machine.now_ms)))
 
     def _all_leave(self) -> None:
         for member in list(self.members):

@@ -448,7 +448,8 @@ def _fruitless(group: Group, slack_ms: int) -> Iterator[Part]:
     """Yield what members came and went with that committed nothing of it; none of them is left."""
     for part in () if group.members else _ended_fresh(group):
         ended = _ended(group, part, 0)
-        came = [e.ms for e in part.readable(part.start) if e.ms > ended[0]]
+        got = next(end.got_ms for end in group.ends if part.place in end.places)
+        came = [e.ms for e in part.readable(part.start) if e.ms > got]
         late = came and group.look_ms - came[0] >= SUSPECT_MS + slack_ms
         if late and sum(ms >= came[0] for ms in ended) >= LOOPS:
             yield part

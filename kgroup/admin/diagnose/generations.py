@@ -47,7 +47,10 @@ def judge_fruitless(
 def _loops(
     cluster: ClusterView, facts: Facts, ends: Ends, late_ms: Mapping[str, int]
 ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
-    since = {p: max(those[0] - late_ms.get(p.topic, 0), 0) for p, those in ends.items()}
+    # One of the same moment may be older than the first position that the first of them took.
+    since = {
+        p: max(_held_ms(facts, p, those[0]) + 1 - late_ms.get(p.topic, 0), 0) for p, those in ends.items()
+    }
     listed = list_offsets(cluster, since)
     came = {p: at.offset for p, at in listed.items() if isinstance(at, ListedOffset) and at.offset >= 0}
     first: dict[TopicPartition, Came] = {**listed, **dict(first_read(cluster, came))}
@@ -67,6 +70,17 @@ def _loops(
         ended = sum(ms >= came_ms for ms in ends[partition])
         if record.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
             yield partition, ended
+
+
+def _held_ms(facts: Facts, partition: TopicPartition, ended_ms: int) -> int:
+    """Return since when the member had a partition that ended then; that moment where no record says."""
+    kinds = (Kind.REBALANCE_COMPLETED, Kind.MEMBER_RECONCILED)
+    got = (
+        event.timestamp_ms
+        for event in facts.history or ()
+        if event.kind in kinds and partition in event.partitions
+    )
+    return max((ms for ms in got if ms <= ended_ms), default=ended_ms)
 
 
 def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:
