@@ -64,7 +64,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
     PartitionStatus.HELD_BACK: Meaning(
         "All that readers of committed records may read is read; a transaction is open. An error when it is "
-        "open for 15 s, and twice as long as the group's last commits were apart.",
+        "open for 15 s, and twice as long as the group's commits are mostly apart.",
         "Fetch, ListOffsets, the history, ListTransactions",
     ),
     PartitionStatus.MOVING: Meaning(
@@ -90,7 +90,7 @@ STATUSES: dict[PartitionStatus, Meaning] = {
     ),
     PartitionStatus.STALLED: Meaning(
         "Its owner leaves records that others would have read. A warning when they wait for 30 s, ten times "
-        "as long as the group usually takes, and twice as long as its last commits were apart; an error when "
+        "as long as the group usually takes, and twice as long as its commits are apart mostly; an error if "
         "other partitions were committed 15 s (and as much) later, when they wait for longer than the member "
         "may take between two polls, or when three members in turn ended before the same record, whether or "
         "not one is there now.",

@@ -84,7 +84,7 @@ class Progress:
     `usual_ms` is how long the group takes from the arrival of a record to its commit. `generations` ended
     since its last commit while this record waited. `busy` names a partition of the same owner whose records
     are older and whose commits go on. `waits_ms` is how long the group's commits of late came after the one
-    before and its first record, at most. `lost` is why some of this may be missing: then it may be worse, and
+    before and its first record, mostly. `lost` is why some of this may be missing: then it may be worse, and
     is not better.
     """
 

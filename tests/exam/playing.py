@@ -156,8 +156,8 @@ class Part:
     def readable(self, offset: int) -> list[Entry]:
         """What a reader of committed records gets from this offset on."""
         first, stable = max(offset, self.start), self.stable
-        if self.uncommitted and first > stable:
-            return self._all(first)  # no other reader gets there
+        if first > stable:
+            return self._all(first)  # who committed that reads uncommitted records, or skipped them
         return [e for e in self.entries if first <= e.offset < stable and e.kind == "data"]
 
 
@@ -718,7 +718,8 @@ class Group:
     def fresh(self) -> bool:
         """Whether the subject has its first records when something goes wrong: its owner commits none."""
         state = self.state
-        return state.commits == "none" and state.log == "growing" and state.owner == "live"
+        kind = state.log, state.owner
+        return state.commits == "none" and kind in (("growing", "live"), ("aborted", "looping"))
 
     def _feed(self, place: Place, begin_ms: int, end_ms: int, count: int = 1) -> None:
         for ago in range(begin_ms, end_ms, -self.period_ms):

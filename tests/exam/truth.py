@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median_high
 
 from kgroup.domain import TopicPartition
 
@@ -19,6 +20,7 @@ FUTURE_MS = 60_000
 SPAN_MS = 3_600_000
 """How far back the doctor reads what happened, unless it is told otherwise."""
 TWICE = 2
+SOME = 3
 COMPARED = 5
 """As many of the last commits of each partition show how often they come."""
 RESOLVED_MS = 60_000
@@ -203,7 +205,11 @@ def _status(group: Group, part: Part) -> list[Said]:
     if not waiting:
         opened = group.look_ms - _opened_ms(part)
         parts = [p for p in group.parts.values() if p.commits and p.exists]
-        bounds = {max(OPEN_MS, TWICE * wait) for wait in _waits(group, parts)} if group.members else {OPEN_MS}
+        bounds = (
+            {max(OPEN_MS, TWICE * wait) for wait in _waits(group, parts, part)}
+            if group.members
+            else {OPEN_MS}
+        )
         weights = {weight for bound in bounds for weight in _around(opened, bound, "info", "error")}
         return [("held-back", weight) for weight in sorted(weights)]
     return _of_owner(group, part)
@@ -298,7 +304,7 @@ def _passed_over(group: Group, part: Part, came_ms: int, since: int) -> list[str
         if waiting and waiting[0].ms <= came_ms + NEAR and p.commits[-1].ms > began - NEAR:
             return ["info", "error"]
     newest = max(p.commits[-1].ms for p in own) - began
-    waits = {TWICE * wait for wait in _waits(group, rest)}
+    waits = {TWICE * wait for wait in _waits(group, rest, part)}
     bounds = [max(PROMPT_MS, TIMES * usual, *waits) for usual in (min(delays), max(delays))]
     if newest > max(bounds) + NEAR and near > SUSPECT_MS + NEAR:
         return ["error"]
@@ -326,7 +332,7 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     found: list[Said] = []
     # Where times are wrong, what a reader takes is known to half a minute.
     near = NEAR if group.state.stamps == "right" else SUSPECT_MS
-    waits = _waits(group, (*rest, part))
+    waits = _waits(group, (*rest, part), part)
     for usual in {max(TIMES * delay, TWICE * wait) for delay in (min(delays), max(delays)) for wait in waits}:
         found += [
             _reading(waited + slack, alone + slack, newest - began + slack, usual, silent, TWICE * max(waits))
@@ -375,16 +381,20 @@ def _ended(group: Group, part: Part, since_ms: int) -> list[int]:
     return [end.ms for end in group.ends if part.place in end.places and end.ms >= since_ms]
 
 
-def _waits(group: Group, parts: Sequence[Part]) -> set[int]:
-    """How long a commit of late came after the one before, and after its first record, at most.
+def _waits(group: Group, parts: Sequence[Part], of: Part) -> set[int]:
+    """How long a commit of late came after the one before, and after its first record, as a rule.
 
     As it is, and as it looks where the times of records are wrong or cannot be read.
     """
     owned = [part for part in parts if group.owner(part.place) is not None]
-    seen = {max(_longest(each, came=True), default=0) for each in (parts, owned)}
-    if group.state.stamps != "right" or any(part.damaged or part.start for part in parts):
-        seen |= {max(_longest(each, came=False), default=0) for each in (parts, owned)}
-    return seen
+    wrong = group.state.stamps != "right" or any(part.damaged or part.start for part in parts)
+    found = set()
+    for came in (True, False) if wrong else (True,):
+        own = [*_longest([of], came)] if of.commits else []
+        for each in (parts, owned):
+            waits = own if len(own) >= SOME else [*_longest(each, came)]
+            found.add(median_high(waits) if waits else 0)
+    return found
 
 
 def _longest(parts: Sequence[Part], came: bool) -> Iterator[int]:

@@ -26,21 +26,25 @@ Ends = Mapping[TopicPartition, Sequence[int]]
 
 
 def judge_fruitless(
-    cluster: ClusterView, facts: Facts, ends: Ends, lates: Sequence[Mapping[str, int]]
+    cluster: ClusterView,
+    facts: Facts,
+    ends: Ends,
+    lates: Sequence[Mapping[str, int]],
+    untrusted: Mapping[str, Unseen],
 ) -> Facts:
     """Note the partitions of which records came that no member committed, with how many ended then.
 
-    `lates` are the ways to take the times of records: by topic, how late they count as stamped.
+    `lates` are the ways to take the times of records: by topic, how late they count as stamped. `untrusted`
+    are the topics whose times decide nothing, and why.
     """
     by_late = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
     loops = [{p: ended for p, ended in ends.items() if isinstance(ended, int)} for ends in by_late]
     fruitless = {p: ended for p, ended in loops[0].items() if all(p in loop for loop in loops)}
+    differs = {p for loop in loops for p in loop} - fruitless.keys()
+    unsure = [untrusted[p.topic] for p in fruitless if p.topic in untrusted]
+    fruitless = {p: ended for p, ended in fruitless.items() if p.topic not in untrusted}
     unread = dict.fromkeys(ended for ends in by_late for ended in ends.values() if isinstance(ended, Unseen))
-    unsure = [
-        mistimed(partition, lates[1].get(partition.topic, 0))
-        for partition in sorted({*ends} - fruitless.keys())
-        if any(partition in loop for loop in loops)
-    ]
+    unsure += [mistimed(partition, lates[1].get(partition.topic, 0)) for partition in sorted(differs)]
     return facts.also(*(u for u in unread if u not in facts.unseen), *unsure, fruitless=fruitless)
 
 
@@ -80,7 +84,7 @@ def _held_ms(facts: Facts, partition: TopicPartition, ended_ms: int) -> int:
         for event in facts.history or ()
         if event.kind in kinds and partition in event.partitions
     )
-    return max((ms for ms in got if ms <= ended_ms), default=ended_ms)
+    return max((ms for ms in got if ms < ended_ms), default=ended_ms)
 
 
 def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
 from itertools import islice, takewhile
+from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.diagnose.commits import SPAN_MS, Key, Learned, Step, steps_of
+from kgroup.admin.diagnose.commits import KEPT, SPAN_MS, Key, Learned, Step, steps_of
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.diagnose.generations import (
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
 ENDS = "log ends"
+SOME = 3
+"""The number of a partition's own commits in a row that say how often it is committed."""
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
 LATE_MS = 60_000
@@ -108,7 +111,7 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
         course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
         if course.fresh:
             lates = [reading.late_ms for reading in (course, *course.mistimed())]
-            course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates)
+            course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates, course.untrusted)
         course.facts = course.facts.also(*course.unshown)
     judged = {course.facts.group.group_id: course.facts for course in courses}
     return [judged.get(f.group.group_id, f) for f in facts], courses
@@ -298,14 +301,19 @@ class Course:
         return any(status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK) for status in statuses)
 
     def _waits_ms(self, partition: TopicPartition) -> int | Unseen:
-        """Return how long commits let records wait of late, at most."""
-        if self.untold is not None and all(step.partition != partition for step in self.steps):
+        """Return how long commits of late let records wait: half of them did not take longer.
+
+        By those of the partition itself where there are some; one long outage among them does not count.
+        """
+        if self.untold is not None and sum(step.partition == partition for step in self.steps) < KEPT:
             return self.untold
         for step in self.steps:
             if isinstance(step.written_ms, KgroupError):
                 return untimed(step.partition, step.written_ms)
-        waits = (step.waited_ms(self.late_ms.get(step.partition.topic, 0)) for step in self.steps)
-        return max(waits, default=0)
+        own = [step for step in self.steps if step.partition == partition]
+        steps = own if len(own) >= SOME else self.steps
+        waits = [step.waited_ms(self.late_ms.get(step.partition.topic, 0)) for step in steps]
+        return median_high(waits) if waits else 0
 
     @property
     def suspects(self) -> dict[TopicPartition, int]:
@@ -639,7 +647,7 @@ class Course:
 
         A record is stamped in the future, or the stamps of a partition could not be read.
         """
-        topics = {partition.topic for partition in self.begun}
+        topics = {partition.topic for partition in (*self.begun, *self.fresh)}
         dark = [p for p, row in self.facts.rows if row.log_end_offset is None and p.topic in topics]
         unseen = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
         unseen |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
