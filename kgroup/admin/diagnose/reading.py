@@ -514,8 +514,8 @@ class Course:
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
         if (ended := sum(ms >= waits for ms in self._ends.get(partition, ()))) < LOOPS:
-            lost = self._lost_ends(partition, waits)
-            return row.status if lost is None else unknown(lost)
+            unseen = self._lost_ends(partition, waits) or self.untrusted.get(partition.topic)
+            return row.status if unseen is None else unknown(unseen)
         why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
         return Status(PartitionStatus.STALLED, ERROR, why)
 
@@ -647,7 +647,7 @@ class Course:
 
         A record is stamped in the future, or the stamps of a partition could not be read.
         """
-        topics = {partition.topic for partition in (*self.begun, *self.fresh)}
+        topics = {partition.topic for partition in (*self.begun, *self.fresh, *self.unread)}
         dark = [p for p, row in self.facts.rows if row.log_end_offset is None and p.topic in topics]
         unseen = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
         unseen |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
