@@ -19,6 +19,8 @@ PROMPT_MS = 15_000
 """The silence that is an error where others were served meanwhile."""
 OPEN_MS = 15_000
 """The age from which a transaction counts as one that does not end."""
+POLL_MS = 300_000
+"""What a reader may take between two polls unless it says otherwise: the clients' default."""
 TIMES = 10
 """How many of the group's usual delays a partition may wait before that is a suspicion."""
 TWICE = 2
@@ -72,7 +74,7 @@ class Owner:
 
     name: str
     left: bool = False
-    poll_ms: int = 300_000
+    poll_ms: int = POLL_MS
 
 
 @value
@@ -264,15 +266,21 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
     progress = None if f.members == 0 else f.progress
     if isinstance(progress, Unseen):
         return progress
-    waits = progress.waits_ms if progress is not None else 0
-    bound = _poll_ms(f) if isinstance(waits, Unseen) else max(OPEN_MS, TWICE * waits)
-    if f.open_ms >= bound:
+    waits, unseen = (0, None) if progress is None else _waits(progress)
+    if f.open_ms >= (max(OPEN_MS, waits) if unseen is None else _poll_ms(f)):
         return Status(PartitionStatus.HELD_BACK, ERROR, why)
-    return waits if isinstance(waits, Unseen) else Status(PartitionStatus.HELD_BACK, INFO, why)
+    return unseen or Status(PartitionStatus.HELD_BACK, INFO, why)
+
+
+def _waits(made: Progress) -> tuple[int, Unseen | None]:
+    """Return how long a partition may wait by the group's commits of late, or why that is not known."""
+    if isinstance(made.waits_ms, Unseen):
+        return 0, made.waits_ms
+    return TWICE * made.waits_ms, None
 
 
 def _poll_ms(f: PartitionFacts) -> int:
-    return f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000
+    return f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
 
 
 def _moving(f: PartitionFacts) -> Status | Unseen | None:
@@ -317,11 +325,10 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
             why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
         began = max(made.since_ms, f.now_ms - f.waited_ms)
-        waits = 0 if isinstance(made.waits_ms, Unseen) else TWICE * made.waits_ms
+        waits, unseen = _waits(made)
         if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms, waits):
             why = f"{f.owner.name} goes on elsewhere, and has committed nothing of this one"
-            passed_over = Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-            return made.waits_ms if isinstance(made.waits_ms, Unseen) else passed_over
+            return unseen or Status(PartitionStatus.NOT_BEGUN, ERROR, why)
     lost = made.lost if made is not None else None
     return lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
 
@@ -335,8 +342,7 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         return f.progress
     made = f.progress
     began = max(made.since_ms, f.now_ms - f.waited_ms)
-    unseen = made.waits_ms if isinstance(made.waits_ms, Unseen) else None
-    waits = TWICE * made.waits_ms if isinstance(made.waits_ms, int) else 0
+    waits, unseen = _waits(made)
     poll_ms = max(_poll_ms(f), waits)
     usual = max(TIMES * made.usual_ms, waits)
     alone, others = f.now_ms - began, made.others_ms - began

@@ -102,6 +102,21 @@ def test_in_a_silent_cluster_nothing_that_lasts_looks_young(text: str, clock: st
     assert not replayed(State.parse(text).but(visibility="settings", clock=clock))
 
 
+LOOKS = ("history", "settings", "transactions", "lag", "assignments")
+"""What `doctor --without` takes."""
+
+
+def test_what_an_operator_leaves_out_breaks_no_check_up() -> None:
+    machine = Machine()
+    with closing(machine):
+        names = [
+            group.name for group in played(machine, [*map(drawn, range(COUNT)), *map(State.parse, FOUND)])
+        ]
+        with seen(machine, "all", "right") as ran:
+            done = {look: ran("doctor", *names, "--patience", "0s", "--without", look) for look in LOOKS}
+    assert {look: set(each.by_group) for look, each in done.items()} == dict.fromkeys(LOOKS, set(names))
+
+
 WRONG: Mapping[str, tuple[str, str, Callable[[Any], object]]] = {
     "doctor": ("", "doctor", lambda group: group.update(verdict="sick")),
     "statuses": ("", "lag", lambda group: group["offsets"][0]["status"].update(name="gone", weight="warn")),

@@ -22,6 +22,7 @@ from kgroup.history.sources.live import LiveLog, LiveTopic
 KEPT = 5
 """The number of a partition's last commits that are compared each with the one before."""
 SPAN_MS = 3_600_000
+"""So long before the newest commit of a group its others count."""
 SHORT_MS = 5_000
 """What is shorter changes no bound."""
 Key: TypeAlias = tuple[str, TopicPartition]
@@ -102,7 +103,7 @@ def steps_of(cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int
         for key, point in commits_from(topic, number, names, min(since_ms[name] for name in names)):
             if key in kept and point.at_ms >= since_ms[key[0]]:
                 kept[key].append(point)
-            if point.at_ms >= missing.get(key, point.at_ms + 1):
+            if key in missing and point.at_ms >= missing[key]:
                 del missing[key]
             if not missing:
                 break

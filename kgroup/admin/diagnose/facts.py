@@ -223,12 +223,15 @@ class Facts:
         words = self.clock.off if self.clock is not None else None
         return () if words is None else (words,)
 
+    def is_whole(self, since_ms: int) -> bool:
+        """Return whether compaction took nothing of what happened since then."""
+        return self.recorded is None or self.recorded.whole_from_ms <= max(since_ms, -1)
+
     def lost(self, since_ms: int, what: str) -> Unseen | None:
         """Return that the log may have lost what happened since then, which would show `what`."""
-        whole_ms = -1 if self.recorded is None else self.recorded.whole_from_ms
-        if whole_ms < 0 or whole_ms <= since_ms:
+        if self.recorded is None or self.is_whole(since_ms):
             return None
-        left = f"compaction left only a part of the records before {utc(whole_ms)}"
+        left = f"compaction left only a part of the records before {utc(self.recorded.whole_from_ms)}"
         return Unseen(HISTORY, "COMPACTED", f"{what} is not known: {left}")
 
     @property

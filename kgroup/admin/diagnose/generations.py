@@ -37,7 +37,8 @@ def judge_fruitless(
     `lates` are the ways to take the times of records: by topic, how late they count as stamped. `untrusted`
     are the topics whose times decide nothing, and why.
     """
-    by_late = [dict(_loops(cluster, facts, ends, late_ms)) for late_ms in lates]
+    held_ms = _held_ms(facts, ends)
+    by_late = [dict(_loops(cluster, facts, ends, held_ms, late_ms)) for late_ms in lates]
     loops = [{p: ended for p, ended in ends.items() if isinstance(ended, int)} for ends in by_late]
     fruitless = {p: ended for p, ended in loops[0].items() if all(p in loop for loop in loops)}
     differs = {p for loop in loops for p in loop} - fruitless.keys()
@@ -49,12 +50,14 @@ def judge_fruitless(
 
 
 def _loops(
-    cluster: ClusterView, facts: Facts, ends: Ends, late_ms: Mapping[str, int]
+    cluster: ClusterView,
+    facts: Facts,
+    ends: Ends,
+    held_ms: Mapping[TopicPartition, int],
+    late_ms: Mapping[str, int],
 ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
     # One of the same moment may be older than the first position that the first of them took.
-    since = {
-        p: max(_held_ms(facts, p, those[0]) + 1 - late_ms.get(p.topic, 0), 0) for p, those in ends.items()
-    }
+    since = {p: max(held_ms[p] + 1 - late_ms.get(p.topic, 0), 0) for p in ends}
     listed = list_offsets(cluster, since)
     came = {p: at.offset for p, at in listed.items() if isinstance(at, ListedOffset) and at.offset >= 0}
     first: dict[TopicPartition, Came] = {**listed, **dict(first_read(cluster, came))}
@@ -76,15 +79,15 @@ def _loops(
             yield partition, ended
 
 
-def _held_ms(facts: Facts, partition: TopicPartition, ended_ms: int) -> int:
-    """Return since when the member had a partition that ended then; that moment where no record says."""
+def _held_ms(facts: Facts, ends: Ends) -> dict[TopicPartition, int]:
+    """Return since when the first member that ended had each partition; its end where no record says."""
     kinds = (Kind.REBALANCE_COMPLETED, Kind.MEMBER_RECONCILED)
-    got = (
-        event.timestamp_ms
-        for event in facts.history or ()
-        if event.kind in kinds and partition in event.partitions
-    )
-    return max((ms for ms in got if ms < ended_ms), default=ended_ms)
+    held = dict.fromkeys(ends, -1)
+    for event in facts.history or ():
+        for partition in event.partitions if event.kind in kinds else ():
+            if partition in ends and event.timestamp_ms < ends[partition][0]:
+                held[partition] = max(held[partition], event.timestamp_ms)
+    return {partition: ms if ms >= 0 else ends[partition][0] for partition, ms in held.items()}
 
 
 def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:

@@ -98,20 +98,21 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
         course.opened = opened
     stalled = [course for course in courses if course.seems_stalled]
     _learn_waits(cluster, stalled, past)
-    statuses = [_as_agreed(cluster, course) for course in courses]
+    said = {course: _as_agreed(cluster, course) for course in courses}
     passed_over = [
-        number
-        for number, (course, said) in enumerate(zip(courses, statuses, strict=True))
-        if course not in stalled and any(said[partition].weight == ERROR for partition in course.begun)
+        course
+        for course, statuses in said.items()
+        if any(p in course.begun and status.weight == ERROR for p, status in statuses.items())
+        and course not in stalled
     ]
-    _learn_waits(cluster, [courses[number] for number in passed_over], past)
-    for number in passed_over:
-        statuses[number] = _as_agreed(cluster, courses[number])
-    for course, said in zip(courses, statuses, strict=True):
-        course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
+    _learn_waits(cluster, passed_over, past)
+    said |= {course: _as_agreed(cluster, course) for course in passed_over}
+    for course, statuses in said.items():
+        course.facts = with_statuses(course.facts, statuses | dict(_former(course.facts)))
         if course.fresh:
-            lates = [reading.late_ms for reading in (course, *course.mistimed())]
-            course.facts = judge_fruitless(cluster, course.facts, course.fresh, lates, course.untrusted)
+            course.facts = judge_fruitless(
+                cluster, course.facts, course.fresh, course.lates, course.untrusted
+            )
         course.facts = course.facts.also(*course.unshown)
     judged = {course.facts.group.group_id: course.facts for course in courses}
     return [judged.get(f.group.group_id, f) for f in facts], courses
@@ -151,10 +152,7 @@ def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPar
 
 
 def _as_agreed(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
-    readings = [course, *course.mistimed()]
-    return _agreed(
-        [_by_times(cluster, reading) for reading in readings], [reading.late_ms for reading in readings]
-    )
+    return _agreed([_by_times(cluster, reading) for reading in (course, *course.mistimed())], course.lates)
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -342,7 +340,8 @@ class Course:
         # Each generation of a classic group has a number, and each of another one two.
         if not facts.fruitless and (facts.state is None or facts.state.epoch >= LOOPS):
             lost = lost_ends(facts, facts.since_ms, self._emptied_ms, "without a commit")
-            yield from [] if lost is None else [lost]
+            if lost is not None:
+                yield lost
 
     @property
     def timed(self) -> set[TopicPartition]:
@@ -359,14 +358,19 @@ class Course:
             if partition.topic in late:
                 yield partition, at.offset
 
-    def mistimed(self) -> Iterator[Course]:
-        """Yield the same course as if producers' clocks were off, if they may be; it is read late else.
+    @property
+    def lates(self) -> list[Mapping[str, int]]:
+        """By topic, how late records count as stamped: as they are, and as producers' clocks may be off.
 
         A record came before it was committed, and before now: so late at most are the times of a topic's
         records, and so far ahead at least; and less late, or more ahead, by what the reader itself takes.
         """
-        for reads_ms in (0, SUSPECT_MS) if self._shifts else ():
-            late = {topic: ms - reads_ms for topic, ms in self._shifts.items()}
+        least = [{topic: ms - reads_ms for topic, ms in self._shifts.items()} for reads_ms in (0, SUSPECT_MS)]
+        return [self.late_ms, *(least if self._shifts else ())]
+
+    def mistimed(self) -> Iterator[Course]:
+        """Yield the same course as if producers' clocks were off, if they may be; it is read late else."""
+        for late in self.lates[1:]:
             other = Course(self.facts)
             other.opened = self.opened
             other.late_ms, other.steps, other.untold = late, self.steps, self.untold
@@ -550,7 +554,7 @@ class Course:
         got_ms = self.got_ms(partition, member_id)
         since_ms = got_ms if self.facts.group.type == CLASSIC else self._joined_ms.get(member_id, got_ms)
         since_ms = min(since_ms, self.facts.since_ms)
-        return got_ms if self.facts.lost(since_ms, "") is None else since_ms
+        return got_ms if self.facts.is_whole(since_ms) else since_ms
 
     def progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
@@ -572,10 +576,10 @@ class Course:
                 what = f"{partition}: its owner may read {where} first, whose log could not be read"
                 return Unseen(ENDS, "NOT_READ", what)
         newest, second = self._newest
-        # Who owns it since before that is the only one that could have ended.
         last = max(at, waits_ms)
-        what = f"whether members ended at the same record of {partition}"
-        lost = self.facts.lost(last, what) if since > last else None
+        lost = None
+        if since > last:  # else who owns it now is the only one that could have ended
+            lost = self.facts.lost(last, f"whether members ended at the same record of {partition}")
         return Progress(
             since,
             second[0] if newest[1] == partition else newest[0],
