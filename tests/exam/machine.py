@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from string import ascii_lowercase
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
@@ -71,6 +71,8 @@ OFFSETS_PARTITIONS, OPEN_PARTITION = 4, 3
 are in the second one: the cleaner stops there at the open transaction, and in the other one it goes on."""
 DOWN = 1
 """The broker that may be down: it leads each topic's second partition."""
+USERS = ("history", "read", "topics", "groups", "settings")
+"""Who lacks the rights of this name, and has the others."""
 PREFIX = "x"
 """Every topic and group of the exam begins so."""
 VALUE_BYTE = -2
@@ -105,6 +107,15 @@ class Producer(NamedTuple):
     name: str
     producer_id: int
     epoch: int
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What each request about its transaction begins with."""
+        return {
+            "transactional_id": self.name,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+        }
 
 
 class Machine:
@@ -238,21 +249,14 @@ class Machine:
     ) -> int:
         """Commit an offset in the transaction of a producer, begun now if none is; return the error code."""
         producer = self._producer(name)
-        add = AddOffsetsToTxnRequest(
-            transactional_id=name,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            group_id=group,
-        )
+        add = AddOffsetsToTxnRequest(**producer.head, group_id=group)
         assert not self.ask(add, AddOffsetsToTxnResponse, version=3, node=producer.node).error_code
         part = TxnOffsetCommitRequestPartition(
             partition_index=place.partition, committed_offset=offset, committed_metadata=""
         )
         commit = TxnOffsetCommitRequest(
-            transactional_id=name,
+            **producer.head,
             group_id=group,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
             generation_id=member[1],
             member_id=member[0],
             group_instance_id=member[2],
@@ -263,12 +267,7 @@ class Machine:
     def end_transaction(self, name: str, *, commit: bool) -> None:
         """End the transaction of a producer."""
         producer = self._producer(name)
-        end = EndTxnRequest(
-            transactional_id=name,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            committed=commit,
-        )
+        end = EndTxnRequest(**producer.head, committed=commit)
         answer = self.ask(end, EndTxnResponse, version=3, node=producer.node)
         assert not answer.error_code, answer
 
@@ -296,7 +295,7 @@ class Machine:
         o, t, g = Operation, ResourceType.TOPIC, ResourceType.GROUP
         x = ResourceType.TRANSACTIONAL_ID
         rules: list[Acl] = []
-        for user in ("history", "read", "topics", "groups", "settings"):
+        for user in USERS:
             rules += may(user, x, PREFIX, o.DESCRIBE)
             if user != "groups":
                 rules += may(user, g, PREFIX, o.DESCRIBE, o.DESCRIBE_CONFIGS)
@@ -326,9 +325,9 @@ class Machine:
     def seen_by(self, visibility: str) -> EmbeddedTransport:
         """A transport for one who lacks the rights that `visibility` names; for "all", who has them all."""
         self.cluster.down = {DOWN} if visibility == "broker" else set()
-        if visibility in ("all", "broker", "replicas", "cleaned", "rolled"):
-            return self.transport
-        return EmbeddedTransport(self.cluster, Principal("User", visibility))
+        if visibility in USERS:
+            return EmbeddedTransport(self.cluster, Principal("User", visibility))
+        return self.transport
 
 
 @contextmanager
@@ -341,23 +340,30 @@ def _cleaned(log: Log, before_ms: int) -> Iterator[None]:
     until = min(open_, default=log.end_offset)
     old = {b.base_offset for b in batches if not b.control and b.max_timestamp < before_ms}
     old = {offset for offset in old if offset < until}
-    counted = [b for b in batches if b.base_offset in old - aborted]
-    newest = {record.key: record.offset for batch in counted for record in batch.records}
+    clean(log, [b for b in batches if b.base_offset not in old & aborted], old)
+    try:
+        yield
+    finally:
+        log._batches, log._last_offsets, log._max_timestamps = kept
+
+
+def clean(log: MemoryLog, batches: Iterable[Batch], old: Container[int]) -> list[Batch]:
+    """Leave these batches in the log, those that begin at `old` with the newest record of each of their keys.
+
+    Return what is left.
+    """
+    batches = list(batches)
+    newest = {r.key: r.offset for batch in batches if batch.base_offset in old for r in batch.records}
     left: list[Batch] = []
     for batch in batches:
         if batch.base_offset not in old:
             left.append(batch)
-        elif batch.base_offset in aborted:
-            continue
         elif records := [record for record in batch.records if newest[record.key] == record.offset]:
             left.append(Batch(rebuild_batch(batch, records)))
     log._batches = [bytes(batch.raw) for batch in left]
     log._last_offsets = [batch.last_offset for batch in left]
     log._max_timestamps = [batch.max_timestamp for batch in left]
-    try:
-        yield
-    finally:
-        log._batches, log._last_offsets, log._max_timestamps = kept
+    return left
 
 
 def _of_transactions(batches: Iterable[Batch]) -> tuple[set[int], set[int]]:

@@ -11,7 +11,7 @@ from kgroup.coordinator.outcome import Outcome, Record
 from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.log.memory import MemoryLog
-from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, rebuild_batch
+from kgroup.protocol.batches import Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 from kgroup.protocol.messages import consumer_group_heartbeat as cgh
 from kgroup.protocol.messages import streams_group_describe as sgd
@@ -41,7 +41,17 @@ from kgroup.protocol.messages.sync_group import (
 from kgroup.protocol.streams_records import Subtopology
 from kgroup.protocol.subscription import Assignment, Subscription
 
-from .machine import HOUR_MS, LONG_MS, NOW_MS, OFFSETS_PARTITIONS, OPEN_PARTITION, Machine, Slot, group_name
+from .machine import (
+    HOUR_MS,
+    LONG_MS,
+    NOW_MS,
+    OFFSETS_PARTITIONS,
+    OPEN_PARTITION,
+    Machine,
+    Slot,
+    clean,
+    group_name,
+)
 from .sharing import ShareMember
 from .states import TRANSACTED, State
 
@@ -799,16 +809,8 @@ class Group:
         """The cleaner leaves the newest record of each key, in all segments but that of the last batch."""
         part, log = self.parts[self.subject], self.machine.log(*self.subject)
         assert isinstance(log, MemoryLog)
-        *old, last = [Batch(raw) for raw in log._batches]
-        newest = {record.key: record.offset for batch in old for record in batch.records}
-        kept = [
-            (batch, [record for record in batch.records if newest[record.key] == record.offset])
-            for batch in old
-        ]
-        left = [*(Batch(rebuild_batch(batch, records)) for batch, records in kept if records), last]
-        log._batches = [batch.raw for batch in left]
-        log._last_offsets = [batch.last_offset for batch in left]
-        log._max_timestamps = [batch.max_timestamp for batch in left]
+        batches = [Batch(raw) for raw in log._batches]
+        left = clean(log, batches, {batch.base_offset for batch in batches[:-1]})
         there = {record.offset for batch in left for record in batch.records}
         part.entries = [entry for entry in part.entries if entry.offset in there]
 

@@ -49,11 +49,9 @@ from tests.interop.jvm import java
 from tests.interop.kafka import AUTHORIZED, SHARED, RealKafka
 
 from .asking import SKEW_MS, Ask, Ran, ran
-from .machine import NOW_MS, PREFIX, SETTINGS, VALUE_BYTE
+from .machine import NOW_MS, PREFIX, SETTINGS, USERS, VALUE_BYTE
 
 R = TypeVar("R", bound=Message)
-USERS = ("history", "read", "topics", "groups", "settings")
-"""Who lacks the rights of this name, and has the others."""
 HOSTS = 4
 GROUP = 32
 """The type of a group among the resources that have settings."""

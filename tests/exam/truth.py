@@ -390,14 +390,14 @@ def _waits(group: Group, parts: Sequence[Part], of: Part) -> set[int]:
     wrong = group.state.stamps != "right" or any(part.damaged or part.start for part in parts)
     found = set()
     for came in (True, False) if wrong else (True,):
-        own = [*_longest([of], came)] if of.commits else []
+        own = [*_steps([of], came)] if of.commits else []
         for each in (parts, owned):
-            waits = own if len(own) >= SOME else [*_longest(each, came)]
+            waits = own if len(own) >= SOME else [*_steps(each, came)]
             found.add(median_high(waits) if waits else 0)
     return found
 
 
-def _longest(parts: Sequence[Part], came: bool) -> Iterator[int]:
+def _steps(parts: Sequence[Part], came: bool) -> Iterator[int]:
     """Yield how long the last commits of partitions came after what went before."""
     since = max((part.commits[-1].ms for part in parts), default=0) - SPAN_MS
     for part in parts:
