@@ -63,8 +63,8 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "OffsetFetch, ListOffsets, Fetch from the committed offset",
     ),
     PartitionStatus.HELD_BACK: Meaning(
-        "All that readers of committed records may read is read; a transaction is open. An error when it is "
-        "open for 15 s, and twice as long as the group's commits are mostly apart.",
+        "All that readers of committed records may read is read; a transaction is open. An error when it has "
+        "been open for 15 s, and for twice the group's usual time between commits.",
         "Fetch, ListOffsets, the history, ListTransactions",
     ),
     PartitionStatus.MOVING: Meaning(
@@ -89,9 +89,9 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "OffsetFetch, the history, ListOffsets by time",
     ),
     PartitionStatus.STALLED: Meaning(
-        "Its owner leaves records that others would have read. A warning when they wait for 30 s, ten times "
-        "as long as the group usually takes, and twice as long as its commits are apart mostly; an error if "
-        "other partitions were committed 15 s (and as much) later, when they wait for longer than the member "
+        "Its owner leaves records that others would have read. A warning when they wait for 30 s, for ten "
+        "times the group's usual delay, and for twice its usual time between commits. An error when other "
+        "partitions were committed 15 s (and as long) later, when they wait for longer than the member "
         "may take between two polls, or when three members in turn ended before the same record, whether or "
         "not one is there now.",
         "the history, Fetch from the committed offset",
