@@ -117,7 +117,13 @@ def test_offsets_that_a_transaction_leaves_open(on_cluster, cluster, group):
 
 def test_what_may_be_left_out(on_cluster, cluster, group):
     cluster.classic_group(group, group, {"i-0": [0, 1]})
-    assert on_cluster("doctor", group, "--without", "history,settings").code == ExitCode.OK
+    told = on_cluster("doctor", group, "--without", "history,settings")
+    assert (told.code, told.out.splitlines()[0]) == (
+        ExitCode.OK,
+        "left out of each verdict: history, settings",
+    )
+    told = on_cluster("doctor", group, "--without", "history", "-o", "json")
+    assert told.document["data"]["left_out"] == ["history"]
     assert on_cluster("doctor", group, "--without", "spleen").code == ExitCode.USAGE
     assert on_cluster("doctor").code == on_cluster("doctor", group, "--all-groups").code == ExitCode.USAGE
 

@@ -358,7 +358,10 @@ def _opaque(facts: Facts) -> Iterator[Unseen]:
 
 
 def _undecided(facts: Facts) -> Iterator[Unseen]:
-    """Yield what is not known of partitions, the same reason once; a look that failed has said so itself."""
+    """Yield what is not known of partitions, the same reason once; a look that failed has said so itself.
+
+    What was left out is not missed.
+    """
     failed = {(unseen.look, unseen.code) for unseen in facts.unseen}
     unknown = grouped(
         ((status.unseen.look, status.unseen.code), (partition, status.unseen.message))
@@ -367,7 +370,7 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
     )
     ends = any(error.item == "offsets" for error in facts.group.errors)
     for (look, code), said in unknown.items():
-        if (look, code) in failed or (ends and look in DESCRIBED):
+        if look in facts.left_out or (look, code) in failed or (ends and look in DESCRIBED):
             continue
         more = f" and {len(said) - 1} more" if len(said) > 1 else ""
         yield Unseen(LAG, code, f"the status of {said[0][0]}{more} is unknown: {said[0][1]}")

@@ -490,17 +490,12 @@ class Course:
     def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:
         """Return the status of a partition whose history is not known; for one held back, why it is not."""
         facts = self.facts
-        if HISTORY in facts.left_out:
-            stable, end = row.last_stable_offset, row.log_end_offset or 0
-            if held:
-                return status_of(PartitionFacts(end, stable=stable, readable=False, open_ms=OPEN_MS))
-            return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
         known = facts.history is not None and facts.state is not None
         if known and (held or row.committed_offset is not None):
             return None
         missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
         what = "its history is not known, which shows whether its reader goes on"
-        missed = missed or Unseen(HISTORY, "NOT_SEEN", what)
+        missed = missed or (NOT_READ if HISTORY in facts.left_out else Unseen(HISTORY, "NOT_SEEN", what))
         return missed if held else unknown(missed)
 
     def _begins(self, partition: TopicPartition, row: OffsetRow) -> Age | None:

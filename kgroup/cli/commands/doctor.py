@@ -121,7 +121,7 @@ def command(
         )
         where = identity(admin, env)
     code = code_of(examined, named.unseen)
-    return show(env, result_of(examined, named.unseen, code, top=top, cluster=where))
+    return show(env, result_of(examined, named.unseen, code, top=top, left_out=left_out, cluster=where))
 
 
 def _only_one(group: list[str] | None, all_groups: bool) -> None:

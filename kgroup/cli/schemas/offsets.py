@@ -143,7 +143,11 @@ OFFSETS: Mapping[str, Schema] = {
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
     "doctor": {
         "anyOf": [
-            record(groups=array(CHECKUP), recorded=note(nullable(RECORDED), "null without `--at`")),
+            record(
+                groups=array(CHECKUP),
+                left_out=note(array(STRING), "checks that the verdicts do not count, by `--without`"),
+                recorded=note(nullable(RECORDED), "null without `--at`"),
+            ),
             _RIGHTS,
             note(_RELEASE, "with `--kafka`"),
         ]

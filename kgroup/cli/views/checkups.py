@@ -80,20 +80,31 @@ def result_of(
     *,
     top: int | None,
     head: Sequence[Block] = (),
+    left_out: Sequence[str] = (),
     recorded: Document | None = None,
     cluster: Mapping[str, object] | None = None,
 ) -> Result:
     """Return the answer of doctor: `code` is for what could not be seen, and a sick group counts more.
 
-    `recorded` is the place of an answer in a recording.
+    `left_out` are the checks that the verdicts do not count; `recorded` is the place of an answer in a
+    recording.
     """
     checkups = examined.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
+    without = [f"left out of each verdict: {', '.join(left_out)}", ""] if left_out else []
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **document(finding)} for c in checkups for finding in c.findings]
     return Result(
-        {"groups": [document_of(checkup) for checkup in checkups], "recorded": recorded},
-        [*head, *blocks(checkups, top)],
+        {
+            "groups": [document_of(checkup) for checkup in checkups],
+            "left_out": list(left_out),
+            "recorded": recorded,
+        },
+        [
+            *head,
+            *without,
+            *blocks(checkups, top),
+        ],
         items="groups",
         names=[checkup.group.group_id for checkup in sick],
         errors=[*examined.errors, *hidden, *unseen_of(checkups)],
