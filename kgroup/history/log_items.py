@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 
 if TYPE_CHECKING:
     from kgroup.protocol.record_kinds import RecordKey, RecordValue
@@ -263,3 +264,8 @@ class BadRange:
 
     def __str__(self) -> str:
         return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"
+
+
+def not_read(source: str, ranges: Sequence[BadRange]) -> str:
+    """Return in words how much of a log is damaged."""
+    return f"{count_of(len(ranges), 'damaged range')} of {source} could not be read"

@@ -35,8 +35,10 @@ from .machine import NOW_MS, Machine
 SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000}
 CLEANED_MS = {"cleaned": 0, "rolled": 60_000}
 """How long ago the records of groups were last cleaned."""
-TOLD = ("all", "replicas", *CLEANED_MS)
+TOLD = ("all", "replicas", "scratched", "unasked", *CLEANED_MS)
 """Who is told the controller's time."""
+UNASKED: Mapping[str, Sequence[str]] = {"unasked": ("--without", "history")}
+"""The checks that doctor leaves out."""
 SOCKETS = kgroup.client.transport.SocketTransport
 DOOR = ("-b", "exam:9092")
 Ask = Callable[..., "Ran"]
@@ -174,6 +176,8 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
             mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: door)
         )
         patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
+        if visibility == "scratched":
+            patched.enter_context(machine.scratched())
         if visibility in CLEANED_MS:
             patched.enter_context(machine.cleaned(NOW_MS - CLEANED_MS[visibility]))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
@@ -209,7 +213,7 @@ def asked(
             lag=ran("lag", *groups, "--time"),
             above=ran("lag", *groups, "--fail-above", "0"),
             wait=ran("wait", *groups, "--for", "lag=0", "--stop-after", "1ms"),
-            doctor=ran("doctor", *groups, "--patience", "0s"),
+            doctor=ran("doctor", *groups, "--patience", "0s", *UNASKED.get(visibility, ())),
             reset=ran("reset-offsets", *groups, "--all-topics", "--to-latest"),
             delete=ran("delete", *groups),
         )

@@ -28,8 +28,10 @@ reader may do worse than before, and by another clock other records count as old
 """
 CODES_OF_LOGS = {"KG301", "KG306", "KG308", "KG310", "KG311", "KG312", "KG320", "KG321"}
 FALLS = ("falling-behind", "warn")
-PARTLY = ("history", "cleaned", "rolled")
-"""Who sees no history, or what compaction left of it."""
+BLIND = ("history", "scratched", "unasked")
+"""Who knows nothing of the history."""
+PARTLY = ("history", "scratched", "cleaned", "rolled")
+"""Who sees no history that counts, or what compaction left of it."""
 CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
@@ -442,7 +444,7 @@ def _found_by_less(found: Answers, full: Answers, visibility: str) -> Iterator[F
         # That nobody reads is said where it does not show who does without a membership.
         known.add("KG119")
     known |= NOT_KNOWN.get(visibility, set())
-    if "KG319" in known and visibility == "history":
+    if "KG319" in known and visibility in BLIND:
         # Nothing else shows that a topic was made again, and its log is judged as that of the former one.
         known |= CODES_OF_LOGS
     for each in found.doctor["findings"]:
@@ -458,17 +460,20 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
     """
     if now is None:
         yield from _found_by_less(found, full, asked.visibility)
+    unasked = asked.visibility == "unasked"
     label = asked.visibility if asked.visibility != "all" else f"clock {asked.clock}"
     if found.doctor is not None and full.doctor is not None:
         less, more = found.doctor["verdict"], full.doctor["verdict"]
         passed = now is not None and now.sick in (None, less == "sick")
-        if less not in (more, UNKNOWN) and not passed:
+        # What was left out is not missed.
+        if less not in (more, UNKNOWN, *(("healthy",) if unasked else ())) and not passed:
             errors = sorted(e["code"] for e in found.doctor["findings"] if e["severity"] == "error")
             yield Fault("knock-out", f"without {label}: {less} {errors}, with it {more}")
         if less == UNKNOWN and not found.doctor["skipped"]:
             yield Fault("doctor", f"without {label}: unknown, and nothing is named")
     for command, rows, before in (
-        ("doctor", found.said, full.said),
+        # Who reads no history says what describe does.
+        ("doctor", found.said, full.described if unasked else full.said),
         ("describe", found.described, full.described),
         ("lag", found.lagged, full.lagged),
     ):
@@ -479,10 +484,11 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
                     "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
                 )
             ended = was in (("stalled", "error"), (UNKNOWN, UNKNOWN)) and said == ("unread", "warn")
-            if was is not None and (was[0] == "recreated" or ended) and asked.visibility == "history":
+            if was is not None and (was[0] == "recreated" or ended) and asked.visibility in BLIND:
                 # The verdict is unknown, and nothing else shows that a topic was made again, or who ended.
                 continue
             passed = now is not None and said in now.statuses.get(place, ())
+            passed = passed or (unasked and said == full.said.get(place))
             # Of the last minute alone that is another question.
             passed = passed or (asked.visibility == "rolled" and {was, said} == {FALLS, ("reading", "ok")})
             if was is not None and said != was and said[1] != UNKNOWN and not passed:

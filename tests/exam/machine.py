@@ -85,6 +85,9 @@ def group_name(number: int, partition: int = 0) -> str:
     return next(name for name in names if offsets_partition_of(name, OFFSETS_PARTITIONS) == partition)
 
 
+SCRATCHES = 11
+
+
 class Slot:
     """Where the answer to a request that may wait arrives."""
 
@@ -206,9 +209,7 @@ class Machine:
         number, batch = next(
             (n, batch) for n, raw in enumerate(log._batches) if (batch := Batch(raw)).last_offset >= offset
         )
-        raw = bytearray(log._batches[number])
-        raw[VALUE_BYTE] ^= 1
-        log._batches[number] = bytes(raw)
+        log._batches[number] = _scratched(log._batches[number])
         return range(batch.base_offset, batch.last_offset + 1)
 
     def leader_of(self, place: TopicPartition) -> int:
@@ -285,6 +286,20 @@ class Machine:
                 cleaned.enter_context(_cleaned(self.log(OFFSETS_TOPIC, number), before_ms))
             yield
 
+    @contextmanager
+    def scratched(self) -> Iterator[None]:
+        """Have every eleventh batch in the records of groups fail its checksum meanwhile, as a disk may."""
+        with ExitStack() as healed:
+            for number in range(OFFSETS_PARTITIONS):
+                log = self.log(OFFSETS_TOPIC, number)
+                assert isinstance(log, MemoryLog)
+                healed.callback(setattr, log, "_batches", log._batches)
+                log._batches = [
+                    _scratched(raw) if at % SCRATCHES == SCRATCHES - 1 else raw
+                    for at, raw in enumerate(log._batches)
+                ]
+            yield
+
     # who may see what
 
     def _grant(self) -> None:
@@ -328,6 +343,13 @@ class Machine:
         if visibility in USERS:
             return EmbeddedTransport(self.cluster, Principal("User", visibility))
         return self.transport
+
+
+def _scratched(raw: bytes) -> bytes:
+    """The batch with a bit of its last record changed."""
+    changed = bytearray(raw)
+    changed[VALUE_BYTE] ^= 1
+    return bytes(changed)
 
 
 @contextmanager

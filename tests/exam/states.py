@@ -56,15 +56,18 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "replicas",
         "cleaned",
         "rolled",
+        "scratched",
+        "unasked",
     ),
     "clock": ("right", "ahead", "behind"),
 }
 """The values of each dimension; the first is the sound one. `replicas`: all is seen, and `__consumer_offsets`
 has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
-of its records for each key, of all and of those before the last minute. `since`: seconds since what went
-wrong did. `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all
-of them. `transactions`: all is written in transactions that take a minute each.
-`retention`: the first records are near its end, or all but the last minutes' are beyond it, not
+of its records for each key, of all and of those before the last minute. `scratched`: a part of its batches
+fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history out.
+`since`: seconds since what went wrong did. `uncommitted`: a transaction is open as in `open`, other records
+come, and the readers take all of them. `transactions`: all is written in transactions that take a minute
+each. `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),

@@ -7,7 +7,7 @@ does, is silent for a minute again and again; only its commits before show that.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -58,10 +58,32 @@ Learned: TypeAlias = tuple[Mapping[TopicPartition, int], Sequence[Step], Unseen 
 """When the partitions of a group that may stand still were committed, its steps, and why some are missing."""
 
 
-def commits_from(
+def hand_over(
+    topic: LiveTopic, since_ms: Mapping[Key, int], is_last: Callable[[Key, Point], bool]
+) -> dict[str, KgroupError]:
+    """Hand over the commits of each partition from its time on, in the order of the log, until the last one.
+
+    Return by group why some of its commits may be missing.
+    """
+    missing: dict[str, KgroupError] = {}
+    of_group = grouped((key[0], key) for key in since_ms)
+    for number, names in topic.by_partition(of_group).items():
+        wanted = {key for name in names for key in of_group[name]}
+        try:
+            for key, point in _commits_from(topic, number, names, min(since_ms[key] for key in wanted)):
+                if key in wanted and point.at_ms >= since_ms[key] and is_last(key, point):
+                    wanted.remove(key)
+                if not wanted:
+                    break
+        except KgroupError as error:
+            missing |= dict.fromkeys(names, error)
+    return missing
+
+
+def _commits_from(
     topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
 ) -> Iterator[tuple[Key, Point]]:
-    """Yield the commits of some groups in one partition from a time on, in the order of the log."""
+    """Yield the commits of some groups in one partition from a time on: the check-up read it, undamaged."""
     from kgroup.history.decode.decoder import Decoder
 
     if (at := topic.offset_at(number, from_ms)) < 0:
@@ -88,30 +110,29 @@ def _in(item: Item, begun: dict[int, list[tuple[Key, Point]]]) -> Iterator[tuple
         yield from ended
 
 
-def steps_of(cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int]) -> dict[str, list[Step]]:
-    """Return by group the last commits of its partitions, each with the one before.
+def steps_of(
+    cluster: ClusterView, topic: LiveTopic, newest_ms: Mapping[Key, int]
+) -> tuple[dict[str, list[Step]], dict[str, KgroupError]]:
+    """Return by group the last commits of its partitions, each with the one before, and why some are missing.
 
     `newest_ms` is when each was last committed: what is within SPAN_MS of a group's newest counts, and only
-    commits that got on do. Raise KgroupError where they cannot be read.
+    commits that got on do.
     """
-    steps: list[tuple[Key, Point, Point]] = []
-    of_group = grouped((name, ((name, p), ms)) for (name, p), ms in newest_ms.items())
-    since_ms = {name: max(ms for _, ms in those) - SPAN_MS for name, those in of_group.items()}
-    for number, names in topic.by_partition(of_group).items():
-        missing = {key: ms for name in names for key, ms in of_group[name] if ms >= since_ms[name]}
-        kept = {key: deque[Point](maxlen=KEPT + 1) for key in missing}
-        for key, point in commits_from(topic, number, names, min(since_ms[name] for name in names)):
-            if key in kept and point.at_ms >= since_ms[key[0]]:
-                kept[key].append(point)
-            if key in missing and point.at_ms >= missing[key]:
-                del missing[key]
-            if not missing:
-                break
-        pairs = ((key, pairwise(those)) for key, those in kept.items())
-        steps += [(key, a, b) for key, those in pairs for a, b in those if b.offset > a.offset]
+    of_group = grouped((name, ms) for (name, _), ms in newest_ms.items())
+    since_ms = {name: max(those) - SPAN_MS for name, those in of_group.items()}
+    kept = {key: deque[Point](maxlen=KEPT + 1) for key, ms in newest_ms.items() if ms >= since_ms[key[0]]}
+
+    def keep(key: Key, point: Point) -> bool:
+        kept[key].append(point)
+        return point.at_ms >= newest_ms[key]
+
+    missing = hand_over(topic, {key: since_ms[key[0]] for key in kept}, keep)
+    pairs = ((key, pairwise(those)) for key, those in kept.items())
+    steps = [(key, a, b) for key, those in pairs for a, b in those if b.offset > a.offset]
     times = times_at(cluster, {(p, a.offset) for (_, p), a, b in steps if b.at_ms - a.at_ms > SHORT_MS})
     written = {at: ms for at, ms in times.items() if not isinstance(ms, Untimed)}
-    return grouped(
+    of_steps = grouped(
         (name, Step(partition, a.at_ms, b.at_ms, written.get((partition, a.offset))))
         for (name, partition), a, b in steps
     )
+    return of_steps, missing

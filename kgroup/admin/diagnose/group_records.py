@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import DeliveryLog
-from kgroup.domain import ZERO_UUID, TopicPartition, count_of, value
+from kgroup.domain import ZERO_UUID, TopicPartition, value
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -66,11 +66,12 @@ def recorded_by(
     topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], coverage: Coverage
 ) -> dict[str, Recorded]:
     """Return the records of these groups in one partition by its fold, which may go on, and their events."""
+    from kgroup.history.log_items import not_read
+
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     states = fold.states  # rebuilt on each access
-    ranges = count_of(len(coverage.bad), "damaged range")
     known = Recorded(
-        damaged=f"{ranges} of {coverage.source} could not be read" if coverage.bad else None,
+        damaged=not_read(coverage.source, coverage.bad) if coverage.bad else None,
         whole_from_ms=coverage.complete_from_ms if coverage.complete_from > 0 else -1,
     )
     return {
@@ -128,6 +129,7 @@ def look_into_deliveries(
     """
     from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.events import Kind
+    from kgroup.history.log_items import not_read
     from kgroup.history.sources.live import LiveLog
 
     by_group: dict[str, DeliveryLog] = {}
@@ -145,7 +147,5 @@ def look_into_deliveries(
                     deliveries.complete_from_ms, reader.coverage.complete_from_ms
                 )
             if log.bad:
-                deliveries.damaged = (
-                    f"{count_of(len(log.bad), 'damaged range')} of {log.source} could not be read"
-                )
+                deliveries.damaged = not_read(log.source, log.bad)
     return by_group

@@ -69,19 +69,20 @@ class Past:
         if (failed := self._failure(name)) is not None:
             return facts.also(missed(HISTORY, failed))
         recorded = self._known.pop(name)
-        damaged = [recorded.damaged] if recorded.damaged else []
-        looks: dict[str, object] = {"recorded": recorded}
-        unread = []
-        if facts.group.type == SHARE:
-            looks["recorded"] = Recorded(recorded.events)
-            if self._deliveries is None:
-                self._deliveries = self._read_deliveries()
-            if isinstance(self._deliveries, KgroupError):
-                unread = [missed(HISTORY, self._deliveries)]
-            else:
-                looks["delivered"] = delivered = self._deliveries.get(name, DeliveryLog())
-                damaged += [delivered.damaged] if delivered.damaged else []
-        return facts.also(*(Unseen(HISTORY, "DAMAGED", text) for text in damaged), *unread, **looks)
+        if recorded.damaged is not None:
+            # What is missing may be the newest of it: who the members are, and what they have.
+            return facts.also(Unseen(HISTORY, "DAMAGED", recorded.damaged))
+        if facts.group.type != SHARE:
+            return facts.also(recorded=recorded)
+        facts = facts.also(recorded=Recorded(recorded.events))
+        if self._deliveries is None:
+            self._deliveries = self._read_deliveries()
+        if isinstance(self._deliveries, KgroupError):
+            return facts.also(missed(HISTORY, self._deliveries))
+        delivered = self._deliveries.get(name, DeliveryLog())
+        if delivered.damaged is not None:
+            return facts.also(Unseen(HISTORY, "DAMAGED", delivered.damaged))
+        return facts.also(delivered=delivered)
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
         """Return what share groups did with their records; nothing where none has stored anything yet."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from kgroup.admin.diagnose.commits import Key, Point, commits_from
+from kgroup.admin.diagnose.commits import Key, Point, hand_over
 from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.reading import At, Course, Times, with_statuses
@@ -22,7 +22,7 @@ from kgroup.admin.read.readable import TIMES, untimed
 from kgroup.admin.read.record_times import Untimed, once_each, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import WARN, PartitionStatus, Status, Unseen, unknown
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import duration_text
@@ -74,17 +74,17 @@ def _statuses(
         for course, those in going
         for p, row, _ in those
     }
-    try:
-        points = _points(topic, newest)
-    except KgroupError as error:
-        failed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
-        return {c.facts.group.group_id: {p: failed for p, _, _ in those} for c, those in going}
+    points, missing = _points(topic, newest)
     earlier = {(partition, point) for (_, partition), pair in points.items() for point in pair}
     times = times_at(cluster, {(partition, point.offset) for partition, point in earlier})
     ends = _ends_at(cluster, {(partition, point.at_ms) for partition, point in earlier})
     statuses: dict[str, dict[TopicPartition, Status]] = {}
     for course, those in going:
         name = course.facts.group.group_id
+        if error := missing.get(name):
+            failed = unknown(Unseen(HISTORY, code_name(error), f"whether it keeps up: {error.message}"))
+            statuses[name] = {partition: failed for partition, _, _ in those}
+            continue
         for partition, row, age_ms in those:
             offset, newest_ms = newest[name, partition]
             now = Waiting(newest_ms, age_ms, (row.log_end_offset or 0) - offset)
@@ -98,32 +98,33 @@ def _statuses(
     return statuses
 
 
-def _points(topic: LiveTopic, newest: Mapping[Key, Point]) -> dict[Key, tuple[Point, Point]]:
-    """Return two earlier commits of each, where they are far enough apart; raise KgroupError if unread."""
-    first = _commits_from(topic, {key: point.at_ms - WINDOW_MS for key, point in newest.items()})
+def _points(
+    topic: LiveTopic, newest: Mapping[Key, Point]
+) -> tuple[dict[Key, tuple[Point, Point]], dict[str, KgroupError]]:
+    """Return two earlier commits of each, where they are far enough apart, and the groups not read."""
+    first, missing = _first_from(topic, {key: point.at_ms - WINDOW_MS for key, point in newest.items()})
     later = {key: (point.at_ms + newest[key].at_ms) // 2 for key, point in first.items()}
-    second = _commits_from(topic, later)
+    second, missed = _first_from(topic, later)
     pairs = ((key, (first[key], point)) for key, point in second.items())
-    return {
+    apart = {
         key: pair
         for key, pair in pairs
         if all(b.at_ms - a.at_ms >= HALF_MS for a, b in pairwise((*pair, newest[key])))
     }
+    return apart, missing | missed
 
 
-def _commits_from(topic: LiveTopic, since_ms: Mapping[Key, int]) -> dict[Key, Point]:
-    """Return the first commit of each from its time on, of those that have one."""
+def _first_from(
+    topic: LiveTopic, since_ms: Mapping[Key, int]
+) -> tuple[dict[Key, Point], dict[str, KgroupError]]:
+    """Return the first commit of each from its time on, of those that have one, and the groups not read."""
     points: dict[Key, Point] = {}
-    of_group = grouped((key[0], key) for key in since_ms)
-    for number, names in topic.by_partition(of_group).items():
-        missing = {key for name in names for key in of_group[name]}
-        for key, point in commits_from(topic, number, names, min(since_ms[key] for key in missing)):
-            if key in missing and point.at_ms >= since_ms[key]:
-                points[key] = point
-                missing.remove(key)
-            if not missing:
-                break
-    return points
+
+    def first(key: Key, point: Point) -> bool:
+        points[key] = point
+        return True
+
+    return points, hand_over(topic, since_ms, first)
 
 
 def _ends_at(cluster: ClusterView, pairs: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:

@@ -127,19 +127,16 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
     newest_ms = {key: ms for course in unread for key, ms in course.compared.items()}
     if not newest_ms:
         return
-    try:
-        steps: Mapping[str, Sequence[Step]] | KgroupError = steps_of(cluster, topic, newest_ms)
-    except KgroupError as error:
-        steps = error
+    steps, missing = steps_of(cluster, topic, newest_ms)
+    what = "how often its group commits"
     for course in unread:
-        what = "how often its group commits"
-        if isinstance(steps, KgroupError):
-            course.untold = Unseen(HISTORY, code_name(steps), f"{what}: {steps.message}")
-        else:
-            since_ms = max(course.compared.values(), default=-1) - SPAN_MS
-            course.untold = course.facts.lost(since_ms, what)
-            course.steps = steps.get(course.facts.group.group_id, ())
-            past.steps[course.facts.group.group_id] = course.suspects, course.steps, course.untold
+        name = course.facts.group.group_id
+        since_ms = max(course.compared.values(), default=-1) - SPAN_MS
+        course.untold = course.facts.lost(since_ms, what)
+        if error := missing.get(name):
+            course.untold = Unseen(HISTORY, code_name(error), f"{what}: {error.message}")
+        course.steps = steps.get(name, ())
+        past.steps[name] = course.suspects, course.steps, course.untold
 
 
 def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPartition, Transactions]:

@@ -92,6 +92,7 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
     None where nobody does, and a failure where the records cannot be read.
     """
     from kgroup.history.fold.events import OF_OFFSETS
+    from kgroup.history.log_items import not_read
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveTopic
 
@@ -108,9 +109,8 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
         story = replay([log], topic_names=log.topic.topic_names, names=names)
         missing: KgroupError | None = None
         if story.bad:
-            what = f"{count_of(len(story.bad), 'damaged range')} of {log.source} could not be read"
-            missing = DecodeError(what)
-        elif any(read.missing or read.first_offset > first for read in story.coverage):
+            return dict.fromkeys(names, DecodeError(not_read(log.source, story.bad)))
+        if any(read.missing or read.first_offset > first for read in story.coverage):
             missing = KgroupError(f"{log.source} has only what compaction left since {utc(since_ms)}")
         events = grouped((event.group, event) for event in story.events)
         words = dict[str, str | KgroupError | None]()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgroup.domain import OFFSETS_TOPIC
+from kgroup.history.decode.scan import Scanner
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.batches import end_marker_record
 from kgroup.protocol.messages import describe_groups as dg
@@ -16,6 +17,8 @@ from tests.unit.admin.groups import Groups, classic_group, classic_member, parti
 from tests.unit.admin.test_doctor_checks import cluster, groups_of
 from tests.unit.history.logs import batch, commit
 
+CHECKSUM_AT = 17
+"""Where a batch has its checksum."""
 Record = tuple[bytes, bytes | None]
 
 
@@ -104,6 +107,26 @@ def remembering(
     return fake
 
 
+def scratched(fake: FakeCluster, number: int) -> FakeCluster:
+    """Let this batch of `__consumer_offsets` fail its checksum."""
+    read = fake.handlers[f.FetchRequest]
+
+    def damaged(node: int, request: f.FetchRequest) -> object:
+        answer = read(node, request)
+        assert isinstance(answer, f.FetchResponse)
+        (part,) = answer.responses[0].partitions
+        if request.topics[0].topic != OFFSETS_TOPIC or not part.records:
+            return answer
+        changed = bytearray(part.records)
+        at = [header.position for header in Scanner("fake").headers(part.records, True)][number]
+        changed[at + CHECKSUM_AT] ^= 1
+        parts = (replace(part, records=bytes(changed)),)
+        return replace(answer, responses=(replace(answer.responses[0], partitions=parts),))
+
+    fake.on(f.FetchRequest, damaged)  # type: ignore[arg-type]
+    return fake
+
+
 def described(*members: Held) -> dg.DescribedGroup:
     """The group as the broker describes it."""
     return classic_group(
@@ -127,4 +150,4 @@ def written(fake: FakeCluster, times: Mapping[int, Iterable[int]]) -> FakeCluste
     return fake
 
 
-__all__ = ["Groups", "Held", "commits", "described", "generation", "remembering", "written"]
+__all__ = ["Groups", "Held", "commits", "described", "generation", "remembering", "scratched", "written"]
