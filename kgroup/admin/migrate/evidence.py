@@ -290,17 +290,15 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
     """Return generation, leader and session timeouts from each group's records; None without any.
 
     Each partition is read once. Raise BrokerRefused when the topic may not be read; the failure of one
-    partition is the answer for its groups.
+    partition, or its damage, is the answer for its groups.
     """
-    from kgroup.admin.read.history import read_each
-    from kgroup.history.replay import replay
+    from kgroup.admin.read.history import read_each, whole_story
     from kgroup.history.sources.live import LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
 
     def read(log: LiveLog, names: list[str]) -> dict[str, Logged | None]:
-        story = replay([log], topic_names=topic.topic_names, names=names)
-        states = story.folds[log.partition].states
+        states = whole_story(log, names, topic.topic_names).folds[log.partition].states
         return {name: logged_in(states[name]) if name in states else None for name in names}
 
     return read_each(topic, group_ids, read)

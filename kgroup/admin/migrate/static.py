@@ -176,17 +176,16 @@ def recorded(cluster: ClusterView, group_id: str) -> tuple[Logged | None, tuple[
 
     The log is read once; None for a group without records. A restart is the time from the record in which the
     group lost a member to the one in which it had as many again; records name no process, so two that overlap
-    count as one.
+    count as one. Raise DecodeError for a damaged log.
     """
+    from kgroup.admin.read.history import whole_story
     from kgroup.history.fold.folding import Extras
-    from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
     [partition] = topic.by_partition([group_id])
     extras = Extras(keep_owners=True)
-    story = replay([topic.log(partition)], topic_names=topic.topic_names, names=[group_id], extras=extras)
-    fold = story.folds[partition]
+    fold = whole_story(topic.log(partition), [group_id], topic.topic_names, extras).folds[partition]
     state = fold.states.get(group_id)
     return None if state is None else logged_in(state), dips((fold.owners or {}).get(group_id, ()))
 

@@ -1,12 +1,13 @@
 """The history of groups, as the live `__consumer_offsets` has it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.today import today
-from kgroup.errors import KgroupError
-from kgroup.history.fold.folding import Extras
+from kgroup.errors import DecodeError, KgroupError
+from kgroup.history.fold.folding import NO_EXTRAS, Extras
+from kgroup.history.log_items import not_read
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -26,6 +27,19 @@ def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
         names=None if group_id is None else [group_id],
         extras=Extras(today(cluster, topic.leaders[logs[0].partition])),
     )
+
+
+def whole_story(
+    log: LiveLog, names: Sequence[str], topic_names: Mapping[bytes, str], extras: Extras = NO_EXTRAS
+) -> Story:
+    """Return the records' history of groups in one partition; raise DecodeError where a part is damaged.
+
+    What is missing may be the newest of it: then nothing follows from the rest.
+    """
+    story = replay([log], topic_names=topic_names, names=names, extras=extras)
+    if story.bad:
+        raise DecodeError(not_read(log.source, story.bad))
+    return story
 
 
 def read_each(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.broker_clock import clock_of
-from kgroup.admin.read.history import read_each
+from kgroup.admin.read.history import read_each, whole_story
 from kgroup.domain import count_of, first_of, grouped
 from kgroup.durations import utc
-from kgroup.errors import DecodeError, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -92,8 +92,6 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
     None where nobody does, and a failure where the records cannot be read.
     """
     from kgroup.history.fold.events import OF_OFFSETS
-    from kgroup.history.log_items import not_read
-    from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveTopic
 
     if not group_ids:
@@ -106,10 +104,8 @@ def outside_commits(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[s
             return dict.fromkeys(names)
         # With the record before, it shows whether any is missing in between.
         log.position = first = max(begins - 1, 0)
-        story = replay([log], topic_names=log.topic.topic_names, names=names)
+        story = whole_story(log, names, log.topic.topic_names)
         missing: KgroupError | None = None
-        if story.bad:
-            return dict.fromkeys(names, DecodeError(not_read(log.source, story.bad)))
         if any(read.missing or read.first_offset > first for read in story.coverage):
             missing = KgroupError(f"{log.source} has only what compaction left since {utc(since_ms)}")
         events = grouped((event.group, event) for event in story.events)

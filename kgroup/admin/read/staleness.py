@@ -1,13 +1,19 @@
 """When a group last wrote anything: only `__consumer_offsets` shows it, no request does."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from __future__ import annotations
 
-from kgroup.admin.discovery import ClusterView
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.broker_clock import SET_RIGHT, clock_of
 from kgroup.admin.read.readable import CLOCK_UNSURE
-from kgroup.domain import offsets_partition_of
+from kgroup.admin.refusals import code_name
+from kgroup.errors import DecodeError, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.sources.live import LiveLog
 
 
 class Stale(NamedTuple):
@@ -22,37 +28,46 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     """Return the groups silent for `limit_ms`, for how long, and those for which it is unknown.
 
     By the brokers' time: it is unknown where their newest record does not prove it and this machine's clock
-    may be ahead. Raise BrokerRefused when the records cannot be read: that requires READ on the topic.
+    may be ahead, and where their records could not be read. Raise BrokerRefused for the topic as a whole: it
+    requires READ.
     """
-    written = {name: at for name, at in last_written(cluster, group_ids).items() if at is not None}
-    if not written:
-        return Stale({})
-    clock = clock_of(cluster, cluster.now_ms())
     ages: dict[str, int | None] = {}
     unsure: list[ItemError] = []
+    written = last_written(cluster, group_ids)
+    clock = clock_of(cluster, cluster.now_ms()) if written else None
     for name, at in written.items():
-        age_ms = clock.age_ms(at)
-        if age_ms >= limit_ms:
+        if isinstance(at, KgroupError):
+            unsure.append(_unsure(name, code_name(at), at.message, at.hint))
+        elif at is None or clock is None:
+            continue
+        elif (age_ms := clock.age_ms(at)) >= limit_ms:
             ages[name] = age_ms
         elif clock.here_ms - at >= limit_ms:
-            message = f"{name}: how long it has been silent is not known: {clock.words}"
-            unsure.append(ItemError(name, CLOCK_UNSURE.code, message, SET_RIGHT))
-    return Stale(ages, tuple(unsure), clock.off)
+            unsure.append(_unsure(name, CLOCK_UNSURE.code, clock.words or "", SET_RIGHT))
+    return Stale(ages, tuple(unsure), None if clock is None else clock.off)
 
 
-def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:
+def _unsure(name: str, code: str, why: str, hint: str | None) -> ItemError:
+    return ItemError(name, code, f"{name}: how long it has been silent is not known: {why}", hint)
+
+
+def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[int | None]:
     """Return the time in ms of each group's newest record, a commit or a change; None without one.
 
-    Read the partitions of `__consumer_offsets` that hold the groups. Raise BrokerRefused when they cannot be
-    read: that requires READ on the topic.
+    Read the partitions of `__consumer_offsets` that hold the groups: the failure to read one, or a part of
+    it, is the answer for its groups. Raise BrokerRefused for the topic as a whole: it requires READ.
     """
-    from kgroup.history.sources.live import LiveLog, LiveTopic
+    from kgroup.admin.read.history import read_each
+    from kgroup.history.log_items import not_read
+    from kgroup.history.sources.live import LiveTopic
     from kgroup.history.stats import scan
 
+    def newest(log: LiveLog, names: list[str]) -> Mapping[str, int | None]:
+        counted = scan([log])
+        if counted.bad:  # it may be the newest
+            raise DecodeError(not_read(log.source, counted.bad))
+        tallies = counted.by_group()
+        return {name: tallies[name].last_ms if name in tallies else None for name in names}
+
     names = list(dict.fromkeys(group_ids))
-    if not names:
-        return {}
-    topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    holding = {offsets_partition_of(group, len(topic.partitions)) for group in names}
-    tallies = scan(LiveLog(topic, partition) for partition in sorted(holding)).by_group()
-    return {group: tallies[group].last_ms if group in tallies else None for group in names}
+    return read_each(LiveTopic(cluster.transport, cluster.retry.timeout_s), names, newest) if names else {}

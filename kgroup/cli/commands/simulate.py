@@ -18,7 +18,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import CLASSIC, CONSUMER, count_of
 from kgroup.durations import parse_duration
-from kgroup.errors import BrokerRefused, ConfigError, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, DecodeError, KgroupError
 from kgroup.simulation.play.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario, find
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _live(env: Env, group_id: str) -> Live:
                 f"group {group_id} has no members to be like", "give --members and --partitions"
             )
         session = heartbeat = None
-        with suppress(BrokerRefused):
+        with suppress(BrokerRefused, DecodeError):
             if group.type == CONSUMER:
                 values = {setting.name: setting.value for setting in group_settings(admin, group_id)}
                 texts = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.diagnose.doctor import HEALTHY, SICK, UNKNOWN, Checkup
+from kgroup.admin.migrate.evidence import read_logged
+from kgroup.admin.migrate.static import recorded
+from kgroup.admin.read.staleness import stale
 from kgroup.admin.statuses import PartitionStatus
+from kgroup.errors import DecodeError
 from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering, scratched, written
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.test_doctor_checks import examine, groups_of
@@ -39,3 +43,18 @@ def test_no_part_of_a_damaged_history_counts(last: int, said: str) -> None:
         assert "of __consumer_offsets-0 could not be read" in checkup.unseen[0].message
         undecided = [alike for alike in checkup.statuses if alike.status == PartitionStatus.UNKNOWN]
         assert [alike.partitions for alike in undecided] == ([("orders-0",)] if last < 39 else [])
+
+
+def test_a_group_whose_newest_commit_is_damaged_is_not_stale() -> None:
+    """`delete --stale-for` took what was before it for the newest, and planned to delete a group in use."""
+    assert [*stale(group(39).cluster(), ["g"], 1).ages] == ["g"]
+    ages, unsure, _ = stale(scratched(group(39), -1).cluster(), ["g"], 1)
+    assert ages == {}
+    assert [(error.item, error.code) for error in unsure] == [("g", "DECODEERROR")]
+
+
+def test_plans_do_not_go_by_what_is_left_of_damage() -> None:
+    fake = scratched(group(39), 2)
+    assert isinstance(read_logged(fake.cluster(), ["g"])["g"], DecodeError)
+    with pytest.raises(DecodeError, match="of __consumer_offsets-0 could not be read"):
+        recorded(fake.cluster(), "g")
