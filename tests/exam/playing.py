@@ -217,7 +217,8 @@ class Group:
         ]
         kept = {"retention_ms": str(self.retention_ms)}
         compacts = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
-        self._make(self.main, 2, kept | compacts)
+        self.width = {"two": 2, "nine": 9}[state.width]
+        self._make(self.main, self.width, kept | compacts)
         self._make(self.side, 1, kept)
         self.delay_ms = DELAY_MS[state.delay]
         self.period_ms = self.by.choice([5_000, 10_000, 30_000])
@@ -355,7 +356,7 @@ class Group:
 
     def _plan_of_leader(self, members: Sequence[Member]) -> dict[str, frozenset[Place]]:
         """What the leader assigns: one member has the main topic, the other one the side."""
-        known = [place for place in self.parts if place.partition < 2]
+        known = [place for place in self.parts if place.partition < self.width]
         plan: dict[str, set[Place]] = {m.name: set() for m in members}
         for place in known:
             takers = [m for m in members if place.topic in m.topics]
@@ -815,8 +816,8 @@ class Group:
         part.entries = [entry for entry in part.entries if entry.offset in there]
 
     def _grow(self) -> None:
-        self.machine.add_partitions(self.main, 3)
-        place = Place(self.main, 2)
+        self.machine.add_partitions(self.main, self.width + 1)
+        place = Place(self.main, self.width)
         self.parts[place] = Part(place)
         if not self.classic and self.members:
             self._settle()
@@ -832,8 +833,8 @@ class Group:
 
     def _again(self) -> None:
         """Make the topic again; a reader with names goes on at its old position, in a log that is shorter."""
-        self.machine.create_topic(self.main, 2)
-        for number in range(2):
+        self.machine.create_topic(self.main, self.width)
+        for number in range(self.width):
             place = Place(self.main, number)
             self.parts[place] = Part(place)
             self.produce(place, 5)

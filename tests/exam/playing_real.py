@@ -417,8 +417,8 @@ class RealGroup(Group):
         if not self.real:
             super()._again()
             return
-        self.machine.create_topic(self.main, 2)
-        for number in range(2):
+        self.machine.create_topic(self.main, self.width)
+        for number in range(self.width):
             place = Place(self.main, number)
             self.parts[place] = Part(place)
             self.produce(place, 5)

@@ -42,6 +42,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200", "4500"),
     "others": ("busy", "quiet", "alone"),
+    "width": ("two", "nine"),
     "delay": ("prompt", "lazy", "interval"),
     "retention": ("week", "near", "past"),
     "stamps": ("right", "late", "backfill", "ahead", "stray"),
@@ -65,6 +66,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
 of its records for each key, of all and of those before the last minute. `scratched`: a part of its batches
 fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history out.
+`width`: the partitions of the topic that the subject is of; the first member reads them all.
 `since`: seconds since what went wrong did. `uncommitted`: a transaction is open as in `open`, other records
 come, and the readers take all of them. `transactions`: all is written in transactions that take a minute
 each. `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
