@@ -313,7 +313,8 @@ def _times(group: Group, asked: Asked) -> Iterator[Fault]:
     rows = asked.lag.by_group.get(group.name, {}).get("offsets", ()) if timed else ()
     parts = [group.parts[TopicPartition(row["topic"], row["partition"])] for row in rows]
     own_ms = NOW_MS + SKEW_MS[asked.clock]
-    newest_ms = max((_stamp(group, part, e) for part in parts for e in part.entries), default=0)
+    left = [(part, e) for part in parts for e in part.entries if e.offset >= part.start]
+    newest_ms = max((_stamp(group, part, e) for part, e in left), default=0)
     # Where coordinators' records are hidden, and no other is later, nothing shows that the clock is off.
     now_ms = own_ms if asked.visibility == "history" and newest_ms <= own_ms else NOW_MS
     for row, part in zip(rows, parts, strict=True):
@@ -484,7 +485,8 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
                     "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
                 )
             ended = was in (("stalled", "error"), (UNKNOWN, UNKNOWN)) and said == ("unread", "warn")
-            if was is not None and (was[0] == "recreated" or ended) and asked.visibility in BLIND:
+            rebuilt = was is not None and "recreated" in (was[0], full.said.get(place, was)[0])
+            if was is not None and (rebuilt or ended) and asked.visibility in BLIND:
                 # The verdict is unknown, and nothing else shows that a topic was made again, or who ended.
                 continue
             passed = now is not None and said in now.statuses.get(place, ())

@@ -43,6 +43,8 @@ DOUBLE = (
     "protocol=consumer commits=none log=grown delay=lazy",
     "delay=interval seed=16",
     "protocol=consumer owner=dead-static log=idle others=quiet membership=flapping since=400 seed=1",
+    "log=compacted since=5 delay=rarely seed=850000297",
+    "protocol=streams since=1200 delay=rarely seed=820000102",
 )
 """States without which a check would not be missed."""
 VIEWS = ("all", "broker", "replicas", "cleaned")
@@ -77,6 +79,8 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.checks._FOLLOWING", {}),
     ("kgroup.admin.diagnose.reading._learn_waits", lambda *_: None),
     ("kgroup.admin.diagnose.facts.Facts.lost", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.Course.not_yet_written", lambda self: iter(())),
+    (f"{STATUSES}.LONGEST_MS", 0),
     ("kgroup.admin.diagnose.reading.lost_ends", lambda *_: None),
     ("kgroup.admin.diagnose.reading.Course.unshown", ()),
     ("kgroup.admin.diagnose.reading.Course.earliest_ms", lambda self, *at: self.got_ms(*at)),

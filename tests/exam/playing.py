@@ -57,8 +57,10 @@ from .states import TRANSACTED, State
 
 POLL_MS = 300_000
 BASE = 20
-DELAY_MS = {"prompt": 300, "lazy": 20_000, "interval": 300}
+DELAY_MS = {"prompt": 300, "lazy": 20_000, "interval": 300, "rarely": 300}
 INTERVAL_MS = 60_000
+"""How long the transactions of a topic take in which all is written."""
+INTERVALS_MS = {"interval": INTERVAL_MS, "rarely": 400_000}
 """How often a member commits that does so at intervals: all that it has read."""
 STRAY = BASE - 1
 STAMPS_MS = {
@@ -545,10 +547,10 @@ class Group:
     def _due_ms(self, member: Member, place: Place) -> int:
         """When a member commits a record that comes now."""
         due_ms = self.machine.now_ms + self._delay_of(place)
-        if self.state.delay != "interval":
+        if (every_ms := INTERVALS_MS.get(self.state.delay)) is None:
             return due_ms
-        phase_ms = Random(f"{self.state.seed} {member.name}").randrange(INTERVAL_MS)
-        return due_ms + (phase_ms - due_ms) % INTERVAL_MS
+        phase_ms = Random(f"{self.state.seed} {member.name}").randrange(every_ms)
+        return due_ms + (phase_ms - due_ms) % every_ms
 
     def _delay_of(self, place: Place) -> int:
         return self.delay_ms + STAGGER_MS * place.partition
@@ -719,6 +721,26 @@ class Group:
             self._at(self.since_ms + (-2_000 if gone else 200), self._with_other_id)
         if state.membership != "stable":
             self._unrest()
+        self._second()
+
+    def _second(self) -> None:
+        """What goes wrong with the other topic, before the subject's does or after."""
+        since = min(self.since_ms * 2 if self.state.seed % 2 else self.since_ms // 2, self.ago.base - 100_000)
+        other = Place(self.side, 0)
+        match self.state.second:
+            case "hung":
+                self._at(since, lambda: self._stops_to_commit(other))
+            case "open":
+                self._at(since, lambda: self.produce(other, 5, "open"))
+            case "trimmed":
+                self._at(0, lambda: self._purge(other, 3))
+            case "damaged":
+                self._at(since, lambda: self._damage(other))
+
+    def _stops_to_commit(self, place: Place) -> None:
+        owner = self.owner(place)
+        if owner is not None:
+            owner.stops_ms = min(owner.stops_ms, self.machine.now_ms)
 
     @property
     def fed_ms(self) -> int:
@@ -765,13 +787,13 @@ class Group:
             case "deleted" | "recreated":
                 self._at(since, self._delete)
         if self.state.log == "trimmed":
-            self._at(0, lambda: self._purge(3))
+            self._at(0, lambda: self._purge(subject, 3))
         elif self.state.log == "emptied":
-            self._at(0, lambda: self._purge(None))
+            self._at(0, lambda: self._purge(subject, None))
         elif self.state.log == "grown":
             self._at(since, self._grow)
         elif self.state.log == "damaged":
-            self._at(since, self._damage)
+            self._at(since, lambda: self._damage(subject))
 
     def _transaction(self) -> None:
         """Write a record now and then in a transaction that is committed a minute later."""
@@ -791,19 +813,19 @@ class Group:
         if (owner := self.owner(self.subject)) is not None:
             self.machine.at(self._due_ms(owner, self.subject), lambda: self._reads(owner, self.subject))
 
-    def _damage(self) -> None:
+    def _damage(self, place: Place) -> None:
         """Write a record, and damage its batch before anybody reads it."""
-        self.produce(self.subject)
-        part = self.parts[self.subject]
-        part.damaged = self.machine.damage(self.subject, part.end - 1)
+        self.produce(place)
+        part = self.parts[place]
+        part.damaged = self.machine.damage(place, part.end - 1)
 
-    def _purge(self, more: int | None) -> None:
+    def _purge(self, place: Place, more: int | None) -> None:
         """Retention deletes beyond what is committed, or everything."""
-        part = self.parts[self.subject]
+        part = self.parts[place]
         if not part.exists:
             return
         to = part.end if more is None else min((part.committed or 0) + more, part.end)
-        self.machine.delete_before(self.subject, to)
+        self.machine.delete_before(place, to)
         part.start = max(part.start, to)
 
     def _compact(self) -> None:

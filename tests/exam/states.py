@@ -43,7 +43,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "since": ("45", "5", "20", "120", "400", "1200", "4500"),
     "others": ("busy", "quiet", "alone"),
     "width": ("two", "nine"),
-    "delay": ("prompt", "lazy", "interval"),
+    "second": ("none", "hung", "open", "trimmed", "damaged"),
+    "delay": ("prompt", "lazy", "interval", "rarely"),
     "retention": ("week", "near", "past"),
     "stamps": ("right", "late", "backfill", "ahead", "stray"),
     "visibility": (
@@ -67,9 +68,11 @@ has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: com
 of its records for each key, of all and of those before the last minute. `scratched`: a part of its batches
 fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history out.
 `width`: the partitions of the topic that the subject is of; the first member reads them all.
-`since`: seconds since what went wrong did. `uncommitted`: a transaction is open as in `open`, other records
-come, and the readers take all of them. `transactions`: all is written in transactions that take a minute
-each. `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
+`second`: what else goes wrong, with the other topic, half or twice as long ago: its owner commits nothing any
+more, or its log is as in `log`. `since`: seconds since what went wrong did.
+`uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
+`transactions`: all is written in transactions that take a minute each.
+`retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
@@ -152,11 +155,14 @@ def possible(state: State) -> State:
         subscription = state.subscription if state.subscription == "two-applications" else "names"
         log = state.log if state.log in ("idle", "bursts", "trimmed", "emptied") else "growing"
         state = state.but(owner=owner, subscription=subscription, log=log, commits="fresh")
-        state = state.but(membership="stable", delay="prompt")
+        state = state.but(membership="stable", delay="prompt", second="none")
     if state.protocol == "streams":
         # Its members have one topology, and without a source topic the group is not ready.
         there = state.log not in ("deleted", "recreated", "grown", "uncommitted", "transactions")
         state = state.but(subscription="names", log=state.log if there else "growing")
+    if state.owner == "slow" and state.delay == "rarely":
+        # It takes half of what there is at each of many moments.
+        state = state.but(delay="interval")
     if state.log == "compacted" and state.stamps == "stray":
         # The one record with a wrong time is compacted away in one partition, and left in another.
         state = state.but(stamps="ahead")

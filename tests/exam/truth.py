@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median_high
 
 from kgroup.domain import TopicPartition
@@ -17,6 +17,8 @@ HELD_MS = 10_000
 """From this age on, a transaction that holds committed offsets open does not end."""
 TIMES = 10
 FUTURE_MS = 60_000
+LATE_MS = 60_000
+"""Whose records are all read so much later may have producers whose clocks are late."""
 SPAN_MS = 3_600_000
 """How far back the doctor reads what happened, unless it is told otherwise."""
 TWICE = 2
@@ -104,10 +106,12 @@ def truth_of(group: Group) -> Truth:
                 said.append(("reading", "ok"))
             if group.state.log == "compacted" and place.topic == group.main:
                 # What was read is gone, which would show that its times are wrong.
-                said += [("stalled", "warn"), ("stalled", "error")]
+                said += [("stalled", "warn"), ("stalled", "error"), ("falling-behind", "warn")]
             if said[0][0] == "not-begun" and not _is_read(group, place.topic):
                 # Nothing shows that its times are wrong.
                 said += [("not-begun", "info"), ("not-begun", "error")]
+        elif said[0][0] in TIMED and _may_be_late(group, place.topic):
+            said = [*said, ("unknown", "unknown")]
         statuses[place] = frozenset(said)
         at = part.committed if part.committed is not None else part.start
         waiting = part.readable(at)
@@ -133,6 +137,14 @@ def truth_of(group: Group) -> Truth:
     return Truth(
         statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error, blind, open_
     )
+
+
+def _may_be_late(group: Group, topic: str) -> bool:
+    """Whether all that was read of a topic was read minutes later, and no younger record shows its clock."""
+    parts = [part for part in group.parts.values() if part.place.topic == topic and part.exists]
+    delays = [part.commits[-1].ms - part.commits[-1].written_ms for part in parts if part.commits]
+    newest = max((e.ms for part in parts for e in part.entries if e.offset >= part.start), default=0)
+    return min(delays, default=0) > LATE_MS - NEAR and newest < group.look_ms - LATE_MS + NEAR
 
 
 def _is_read(group: Group, topic: str) -> bool:
@@ -284,8 +296,11 @@ def _not_begun(group: Group, part: Part, since: int, slack_ms: int) -> list[Said
     if not came:
         return [("not-begun", "info")]
     loops = sum(ms >= came[0] for ms in ended) >= LOOPS
-    bound = SUSPECT_MS if loops else POLL_MS
-    found = _around(group.look_ms - came[0], bound, "info", "error")
+    rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
+    waits = {0} if loops else _waits(group, rest, part)
+    bounds = {SUSPECT_MS if loops else max(POLL_MS, TWICE * wait) for wait in waits}
+    waited = group.look_ms - came[0]
+    found = [weight for bound in bounds for weight in _around(waited, bound, "info", "error")]
     if not loops:
         found = [weight for told in found for weight in (_passed_over(group, part, came[0], since) or [told])]
     return [("not-begun", weight) for weight in dict.fromkeys(found)]
@@ -333,9 +348,10 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     # Where times are wrong, what a reader takes is known to half a minute.
     near = NEAR if group.state.stamps == "right" else SUSPECT_MS
     waits = _waits(group, (*rest, part), part)
-    for usual in {max(TIMES * delay, TWICE * wait) for delay in (min(delays), max(delays)) for wait in waits}:
+    for delay, wait in product({min(delays), max(delays)}, waits):
+        usual = max(TIMES * delay, TWICE * wait)
         found += [
-            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent, TWICE * max(waits))
+            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent, TWICE * wait)
             for slack in (-near, 0, near)
         ]
     ends = [end.ms for end in group.ends if part.place in end.places]
@@ -497,10 +513,10 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
-    # The time of a damaged batch cannot be read, and those around it may be wrong. A marker has its
-    # coordinator's, and stands before records that producers stamped late.
-    marked = [part for part in group.parts.values() if part.damaged or state.log == "transactions"]
-    timed = [part for part in group.parts.values() if part not in marked or state.stamps == "right"]
+    # The time of a damaged batch cannot be read. A marker has its coordinator's, and stands before records
+    # that producers stamped late.
+    marked = state.log == "transactions" and state.stamps != "right"
+    timed = [part for part in group.parts.values() if not part.damaged and not marked]
     if any(_outlived(group, part, NEAR) for part in timed) and not group.share:
         found.append(frozenset({"KG312"}))
     return found
