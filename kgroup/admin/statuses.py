@@ -25,6 +25,10 @@ TIMES = 10
 """How many of the group's usual delays a partition may wait before that is a suspicion."""
 TWICE = 2
 """How many times as long as the group's commits of late a partition may wait."""
+SPAN_MS = 3_600_000
+"""So long before the newest commit of a group its others count."""
+LONGEST_MS = TWICE * SPAN_MS
+"""As long a partition may wait at most by the group's commits, whatever they are."""
 LOOPS = 3
 """Generations without a commit of a partition that make a loop: each ended at the same record."""
 
@@ -260,27 +264,34 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
         return None
     if isinstance(f.open_ms, Unseen):
         return f.open_ms
+    opened_ms = f.open_ms
     why = f"readers of committed records stop at {f.stable}, where a transaction is open"
-    if f.open_ms < OPEN_MS:
+    if opened_ms < OPEN_MS:
         return Status(PartitionStatus.HELD_BACK, INFO, why)
     progress = None if f.members == 0 else f.progress
     if isinstance(progress, Unseen):
         return progress
-    waits, unseen = (0, None) if progress is None else _waits(progress)
-    if f.open_ms >= (max(OPEN_MS, waits) if unseen is None else _poll_ms(f)):
-        return Status(PartitionStatus.HELD_BACK, ERROR, why)
-    return unseen or Status(PartitionStatus.HELD_BACK, INFO, why)
+
+    def by(waits_ms: int) -> Status:
+        weight = ERROR if opened_ms >= max(OPEN_MS, waits_ms) else INFO
+        return Status(PartitionStatus.HELD_BACK, weight, why)
+
+    return by(0) if progress is None else _by_commits(progress, by)
 
 
-def _waits(made: Progress) -> tuple[int, Unseen | None]:
-    """Return how long a partition may wait by the group's commits of late, or why that is not known."""
-    if isinstance(made.waits_ms, Unseen):
-        return 0, made.waits_ms
-    return TWICE * made.waits_ms, None
+def _by_commits(made: Progress, by: Callable[[int], Status | Unseen | None]) -> Status | Unseen | None:
+    """Return what follows from how long records may wait by the group's commits of late.
 
-
-def _poll_ms(f: PartitionFacts) -> int:
-    return f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
+    Where those are not known it is what would follow from any.
+    """
+    if not isinstance(made.waits_ms, Unseen):
+        return by(TWICE * made.waits_ms)
+    short, long = by(0), by(LONGEST_MS)
+    if isinstance(short, Status) and isinstance(long, Status):
+        same = (short.name, short.weight) == (long.name, long.weight)
+    else:
+        same = short == long
+    return short if same else made.waits_ms
 
 
 def _moving(f: PartitionFacts) -> Status | Unseen | None:
@@ -314,23 +325,27 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
         return None
     if isinstance(f.waited_ms, Unseen):
         return f.waited_ms
-    why = f"{f.owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
-    if f.waited_ms > f.owner.poll_ms:
-        return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-    made = f.progress
+    owner, waited_ms, made = f.owner, f.waited_ms, f.progress
+    why = f"{owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
     if isinstance(made, Unseen):
-        return made if f.waited_ms >= SUSPECT_MS else Status(PartitionStatus.NOT_BEGUN, INFO, why)
-    if f.waited_ms >= SUSPECT_MS and made is not None:
-        if (ended := made.generations) >= LOOPS:
-            why = f"{count_of(ended, 'generation')} ended and committed nothing: {f.owner.name} fails on it"
+        return made if waited_ms >= SUSPECT_MS else Status(PartitionStatus.NOT_BEGUN, INFO, why)
+    if made is None:
+        return Status(PartitionStatus.NOT_BEGUN, ERROR if waited_ms > owner.poll_ms else INFO, why)
+    began = max(made.since_ms, f.now_ms - waited_ms)
+
+    def by(waits_ms: int) -> Status | Unseen:
+        if waited_ms > max(owner.poll_ms, waits_ms):
             return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-        began = max(made.since_ms, f.now_ms - f.waited_ms)
-        waits, unseen = _waits(made)
-        if not made.busy and made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms, waits):
-            why = f"{f.owner.name} goes on elsewhere, and has committed nothing of this one"
-            return unseen or Status(PartitionStatus.NOT_BEGUN, ERROR, why)
-    lost = made.lost if made is not None else None
-    return lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
+        if waited_ms >= SUSPECT_MS and (ended := made.generations) >= LOOPS:
+            fails = f"{count_of(ended, 'generation')} ended and committed nothing: {owner.name} fails on it"
+            return Status(PartitionStatus.NOT_BEGUN, ERROR, fails)
+        passed = made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms, waits_ms)
+        if waited_ms >= SUSPECT_MS and passed and not made.busy:
+            elsewhere = f"{owner.name} goes on elsewhere, and has committed nothing of this one"
+            return Status(PartitionStatus.NOT_BEGUN, ERROR, elsewhere)
+        return made.lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
+
+    return _by_commits(made, by)
 
 
 def _stalled(f: PartitionFacts) -> Status | Unseen | None:
@@ -342,29 +357,30 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         return f.progress
     made = f.progress
     began = max(made.since_ms, f.now_ms - f.waited_ms)
-    waits, unseen = _waits(made)
-    poll_ms = max(_poll_ms(f), waits)
-    usual = max(TIMES * made.usual_ms, waits)
     alone, others = f.now_ms - began, made.others_ms - began
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
+    poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
     if made.generations >= LOOPS:
         why = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
         return Status(PartitionStatus.STALLED, ERROR, why)
-    bound = max(SUSPECT_MS, usual)
-    # It reads the other first only while it reads.
-    if made.busy and f.now_ms - made.owner_ms <= bound:
-        why = f"{who} reads {made.busy} first, where older records wait"
-        return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, why)
-    silent = made.owner_ms <= began and alone > 2 * bound
-    if alone > poll_ms:
-        return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
-    if others > min(max(PROMPT_MS, usual), poll_ms) or silent:
-        return unseen or Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
-    if made.lost is not None:
-        return made.lost
-    if alone > bound:
-        return unseen or Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
-    return None
+
+    def by(waits_ms: int) -> Status | Unseen | None:
+        usual, longest = max(TIMES * made.usual_ms, waits_ms), max(poll_ms, waits_ms)
+        bound = max(SUSPECT_MS, usual)
+        # It reads the other first only while it reads.
+        if made.busy and f.now_ms - made.owner_ms <= bound:
+            why = f"{who} reads {made.busy} first, where older records wait"
+            return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, why)
+        silent = made.owner_ms <= began and alone > 2 * bound
+        if alone > longest or others > min(max(PROMPT_MS, usual), longest) or silent:
+            return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
+        if made.lost is not None:
+            return made.lost
+        if alone > bound:
+            return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
+        return None
+
+    return _by_commits(made, by)
 
 
 _NO_LEADER = frozenset(

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.record_times import Untimed, times_at
-from kgroup.admin.statuses import Unseen
+from kgroup.admin.statuses import SPAN_MS, Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
 from kgroup.history.log_items import CommitRun, Item, Marker, PendingCommit
@@ -21,8 +21,6 @@ from kgroup.history.sources.live import LiveLog, LiveTopic
 
 KEPT = 5
 """The number of a partition's last commits that are compared each with the one before."""
-SPAN_MS = 3_600_000
-"""So long before the newest commit of a group its others count."""
 SHORT_MS = 5_000
 """What is shorter changes no bound."""
 Key: TypeAlias = tuple[str, TopicPartition]

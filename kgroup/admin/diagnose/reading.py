@@ -14,7 +14,7 @@ from itertools import islice, takewhile
 from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.diagnose.commits import KEPT, SPAN_MS, Key, Learned, Step, steps_of
+from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Step, steps_of
 from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.diagnose.generations import (
@@ -41,6 +41,7 @@ from kgroup.admin.statuses import (
     LOOPS,
     OPEN_MS,
     READING,
+    SPAN_MS,
     SUSPECT_MS,
     WARN,
     Owner,
@@ -89,10 +90,12 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
         if clocks is not None and course.aged:
             course.facts = course.facts.also(clock=clocks(course.timed))
         course.times = times
-    newest = {at for course in courses for at in course.newest_stamped}
-    times = {**times, **times_at(cluster, newest)} if newest else times
-    for course in courses:
-        course.times = times
+    # What follows from some of them is asked for once they are there.
+    for more in (Course.not_yet_written, Course.newest_stamped):
+        if asked := {at for course in courses for at in more(course)}:
+            times = {**times, **times_at(cluster, asked)}
+            for course in courses:
+                course.times = times
     opened = _opened(cluster, courses)
     for course in courses:
         course.opened = opened
@@ -347,7 +350,13 @@ class Course:
             return set()
         return self.aged.union(at[0] for at in (*self._samples, *self._of_topics))
 
-    @property
+    def not_yet_written(self) -> Iterator[At]:
+        """The records after those that are stamped later than they were committed: these may be gone."""
+        for partition, offset in (*self._samples, *self._of_topics) if self.times else ():
+            ms = self.times.get((partition, offset))
+            if isinstance(ms, int) and ms > self.committed_ms[partition]:
+                yield partition, offset + 1
+
     def newest_stamped(self) -> Iterator[At]:
         """The newest records by their stamps, of topics whose records may be stamped late."""
         late = {topic for topic, ms in self._delayed.items() if ms > 0}
@@ -392,7 +401,7 @@ class Course:
         """How late the records of topics are stamped at most, where producers' clocks may be off."""
         ages = grouped(
             (at[0].topic, self._clock.most_ms - ms)
-            for at in self.newest_stamped
+            for at in self.newest_stamped()
             if isinstance(ms := self.times.get(at), int)
         )
         least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._delayed.items()}

@@ -6,10 +6,13 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
+import pytest
+
 from kgroup.admin import statuses
 from kgroup.admin.statuses import (
     ERROR,
     OK,
+    SPAN_MS,
     UNSEEN,
     Owner,
     PartitionFacts,
@@ -34,6 +37,7 @@ def progress(by: Random) -> Progress:
         by.choice([0, 1_000, 60_000]),
         by.randrange(4),
         by.choice(["", "", "orders-1"]),
+        by.choice([0, 1_000, 60_000, 200_000, SPAN_MS]),
     )
 
 
@@ -88,6 +92,19 @@ def test_hiding_a_fact_leaves_the_status_or_makes_it_unknown() -> None:
         facts, look = made(by), by.choice(LOOKS)
         before, after = status_of(facts), status_of(replace(facts, **{look: HIDDEN}))
         assert after.weight == UNSEEN or after == before, (look, facts, before, after)
+
+
+@pytest.mark.parametrize("part", ["waits_ms", "lost"])
+def test_hiding_a_part_of_the_progress_does_so_too(part: str) -> None:
+    """Where no commit showed how long records may wait a partition was an error that may wait as long."""
+    by, told = Random(51), 0
+    for _ in range(STATES):
+        facts = replace(made(by), progress=progress(by))
+        less = replace(facts, progress=replace(facts.progress, **{part: HIDDEN}))  # type: ignore[type-var]
+        before, after = status_of(facts), status_of(less)
+        told += after == before
+        assert after.weight == UNSEEN or (after.name, after.weight) == (before.name, before.weight)
+    assert told > STATES // 2
 
 
 def caught(**facts: Any) -> Status:
