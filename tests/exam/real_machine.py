@@ -364,7 +364,7 @@ class RealMachine:
     def seen(self, visibility: str, clock: str) -> Iterator[Ask]:
         """Let the commands see the broker as this one does, by a clock that is right or wrong."""
         door = ["-b", self.kafka.bootstrap]
-        if visibility != "all":
+        if visibility in USERS:
             login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
             login |= {"sasl.username": visibility, "sasl.password": visibility}
             door = ["-b", self.kafka.address("SASL_PLAINTEXT")]
