@@ -243,10 +243,8 @@ class Facts:
         """When the newest rebalance in the history was complete; -1 where it has none."""
         from kgroup.history.fold.events import Kind
 
-        # Where compaction left one record of a classic group, it is that of its newest generation.
-        first = [Kind.GROUP_CREATED] if self.group.type == CLASSIC else []
-        kinds = (Kind.REBALANCE_COMPLETED, *first)
-        return max((e.timestamp_ms for e in self.history or () if e.kind in kinds), default=-1)
+        ended = (e.timestamp_ms for e in self.history or () if e.kind is Kind.REBALANCE_COMPLETED)
+        return max(ended, default=-1)
 
     @property
     def starts(self) -> list[Event]:

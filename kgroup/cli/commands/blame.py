@@ -187,7 +187,7 @@ def _text(name: str, blames: "list[tuple[Blame, list[Entry]]]", state: str | Non
             why = f": {entry.plan['reason']}" if entry.plan.get("reason") else ""
             by = f"by {entry.plan.get('actor') or 'unknown'} with kgroup {entry.command}{why}"
             lines.append(f"    done from this machine: journal {entry.id}, {iso(entry.time_ms)} {by}")
-    absent = [about for about in ("rewind", "deletion") if about not in {b.about for b, _ in blames}]
-    if absent:
+    found = {b.about for b, _ in blames}
+    if absent := [about for about in ("rebalance", "rewind", "deletion") if about not in found]:
         lines.append(f"  no {' and no '.join(absent)} in what was read")
     return lines

@@ -75,6 +75,8 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
         count = len(after.members)
         what = f"first seen here, with {count_of(count, 'member')}: earlier records are gone"
         step.report(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
+        if after.kind == CLASSIC and after.members:
+            _completed(step, "the records before it are gone", proven=False)
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
     step.report(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)
@@ -148,13 +150,18 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     if not proven and carry.conversion:
         cause, proven = f"{carry.conversion}: the remaining members had to rejoin", True
     carry.conversion = None
+    cause, proven = step.caused(cause, proven)
+    _completed(step, cause, proven=proven)
+
+
+def _completed(step: GroupStep, cause: str, *, proven: bool) -> None:
     step.report(
         Kind.REBALANCE_COMPLETED,
         _classic_rebalance(step),
         cause=cause,
         proven=proven,
         unowned=step.unowned,
-        partitions=tuple(sorted(p for m in after.members.values() for p in m.assigned)),
+        partitions=tuple(sorted(p for m in step.after.members.values() for p in m.assigned)),
     )
 
 

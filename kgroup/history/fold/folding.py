@@ -73,6 +73,8 @@ class Group:
     spans: Spans = field(default_factory=Spans)
     open: _Open | None = None
     first_offset: int = -1
+    gap_end: int = -1
+    """Up to where records are missing since its epoch began, or of those that began it; -1 for none."""
     former: dict[TopicPartition, Committed] = field(default_factory=dict)
     """Offsets removed while there were members, as with their topic: the next commit may be of that one."""
 
@@ -171,7 +173,8 @@ class Fold:
             self.gap_end, self.gap_timestamp_ms = item.last, item.timestamp_ms
             self.whole = False
             for name, group in self.groups.items():
-                group.solid = False
+                group.solid, group.gap_end = False, item.last
+                group.carry.begun_before_a_gap()
                 self._note(name, item)
         elif isinstance(item, Undecodable):
             out.append(self._unreadable(item))
@@ -232,6 +235,7 @@ class Fold:
         if group is None:
             # After a gap a group's first record need not be its first: nothing proves it was created there.
             group = self.groups[name] = Group(GroupState(name), self.whole, first_offset=offset)
+            group.gap_end = -1 if self.whole else self.gap_end
         return group
 
     def _enter(self, batch: int, out: list[Event]) -> None:
@@ -357,7 +361,7 @@ class Fold:
         assert opened is not None
         after = group.state.view()
         # A classic record holds the whole group, and a removal leaves nothing: earlier gaps are forgotten.
-        if opened.before.kind and (after.kind == CLASSIC or not after.kind):
+        if opened.before.kind in KINDS and (after.kind == CLASSIC or not after.kind):
             group.solid = True
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
@@ -381,7 +385,10 @@ class Fold:
             offsets=group.state.offsets,
             today=self.today,
             solid=group.solid,
+            gap=group.gap_end >= 0,
         )
+        if after.epoch != opened.before.epoch and group.gap_end < opened.first_offset:
+            group.gap_end = -1
         gone = after.kind not in KINDS and opened.before.kind in KINDS
         # The group's offsets go with it: its removal reports them.
         if opened.removed and not gone:

@@ -165,7 +165,9 @@ def _given_up(step: GroupStep, carry: Carry, member: RecordedMember) -> int | No
 def report_started(step: GroupStep, carry: Carry, cause: str, *, proven: bool) -> None:
     """Report a new epoch, which begins a rebalance."""
     before, after = step.before.epoch, step.after.epoch
-    carry.started.append((step.first_offset, step.timestamp_ms, cause))
+    cause, proven = step.caused(cause, proven)
+    # Where a part of its records is missing, so may be those of its end, before the next one.
+    carry.started.append((step.first_offset, step.timestamp_ms, cause, proven and not step.gap))
     epochs = f"epoch {before} → {after}" if before >= 0 else f"epoch {after}"
     step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
 
@@ -250,8 +252,8 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
     if not after.converged or not carry.started:
         return
-    first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))
-    took = max(0, step.timestamp_ms - first[1])
+    _, times, causes, proven = zip(*carry.started, strict=True)
+    took = max(0, step.timestamp_ms - times[0])
     if carry.slowest is not None and carry.slowest[0] >= SLOW_MS:
         longest, who = carry.slowest
         how += f"; the longest wait for partitions was {duration_text(longest)}, for {who}"
@@ -263,6 +265,7 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     step.report(
         Kind.REBALANCE_COMPLETED,
         f"{everyone} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
-        cause=cause,
+        cause="; then ".join(dict.fromkeys(causes)),
+        proven=all(proven),
         unowned=step.unowned,
     )

@@ -23,8 +23,8 @@ Fields: TypeAlias = dict[str, Any]
 class Carry:
     """What one step of a group leaves for the next: a rebalance in progress, a conversion just made."""
 
-    started: list[tuple[int, int, str]] = field(default_factory=list)
-    """(offset, timestamp in ms, cause) of each start since the group was last converged."""
+    started: list[tuple[int, int, str, bool]] = field(default_factory=list)
+    """(offset, timestamp in ms, cause, whether proven) of each start since the group was last converged."""
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that must give partitions up, and since when (ms)."""
@@ -32,6 +32,10 @@ class Carry:
     """In this rebalance: the longest time (ms) that a member took to give up partitions, and its name."""
     absences: Absences = field(default_factory=Absences)
     lives: Lives = field(default_factory=Lives)
+
+    def begun_before_a_gap(self) -> None:
+        """Note that the rebalances in progress may have ended since, and others begun."""
+        self.started = [(offset, at_ms, cause, False) for offset, at_ms, cause, _ in self.started]
 
 
 @dataclass(slots=True)
@@ -57,9 +61,17 @@ class GroupStep:
     today: Today = field(default_factory=Today)
     solid: bool = True
     """Whether no earlier record of the group is missing."""
+    gap: bool = False
+    """Whether records are missing since the epoch before began."""
     ways: dict[str, tuple[Way, ...]] = field(default_factory=dict)
     """How each member that is gone may have left, by its id."""
     events: list[Event] = field(default_factory=list)
+
+    def caused(self, cause: str, proven: bool) -> tuple[str, bool]:
+        """Return the cause of the new epoch; not proven where records of it, or of those before, are gone."""
+        if not self.gap or self.before.epoch in (-1, self.after.epoch - 1):
+            return cause, proven
+        return f"records of it, or of others before it, are gone; by what is left: {cause}", False
 
     def report(self, kind: Kind, detail: str, member: RecordedMember | None = None, **more: Any) -> None:
         """Append an event with this step's place and epochs; `more` overrides any field."""

@@ -102,6 +102,25 @@ def test_replay_ends_in_the_same_state_whatever_compaction_removed(case: tuple[s
 
 
 @given(compacted())
+def test_a_compacted_log_proves_no_cause_that_the_whole_log_does_not(case: tuple[str, bytes]) -> None:
+    """`blame` named members that had been there all the time as those that had set the rebalance off."""
+    name, data = case
+    whole = set(map(caused, replay([MemoryLog(DATA[name])]).events))
+    proven = {caused(event) for event in replay([MemoryLog(data)]).events if event.proven}
+    assert proven - whole <= {None}
+
+
+def caused(event: Event) -> object:
+    """A beginning, and what it followed from; members may have lost their names."""
+    if event.kind is Kind.GROUP_CREATED:
+        return event.group, event.kind, event.epoch
+    if event.kind in (Kind.REBALANCE_STARTED, Kind.REBALANCE_COMPLETED):
+        causes = (event.cause or "").count("; then ")
+        return event.group, event.kind, event.previous_epoch, event.epoch, causes
+    return None
+
+
+@given(compacted())
 def test_a_compacted_log_says_so_and_claims_nothing_suspicious(case: tuple[str, bytes]) -> None:
     """A tombstone may hide the log's own beginning: then it begins later than offset 0."""
     name, data = case
