@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapreplace
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import read_i64_le
+from librt.strings import read_i32_be, read_i64_le
 
 from kgroup.domain import TopicPartition, place_of
 from kgroup.errors import DecodeError
@@ -99,6 +99,8 @@ class Decoder:
         self._unseen = Slot(GroupRun(""), TopicPartition("", -1), b"", 0)
         self._order = [self._unseen]
         self._last = self._began = self._unseen
+        # What the key of the newest slot has before its partition.
+        self._near = b""
         # The batch that `_take` reads, its position in it, and how many records are left.
         self._data = b""
         self._at: i64 = 0
@@ -349,11 +351,18 @@ class Decoder:
 
     def _new_slot(self, key: bytes) -> Slot | None:
         """Return the slot of a key seen for the first time; None if its group is not wanted."""
-        group, topic, partition = decode_commit_key(key)
-        slot, run = None, self._groups.get(group)
-        if run is None and self.wanted(group):
-            run = self._groups[group] = GroupRun(group)
+        slot, near = None, self._order[-1]
+        if key.startswith(self._near) and near.key_bytes == len(key):
+            # Most often one more partition of the group and the topic before.
+            run: GroupRun | None = near.group
+            group, topic, partition = near.group.name, near.place.topic, read_i32_be(key, len(key) - 4)
+        else:
+            group, topic, partition = decode_commit_key(key)
+            run = self._groups.get(group)
+            if run is None and self.wanted(group):
+                run = self._groups[group] = GroupRun(group)
         if run is not None:
+            self._near = key[:-4]
             slot = Slot(run, place_of(topic, partition), key, len(self._order))
             self._order.append(slot)
             if self.places is not None:

@@ -136,12 +136,7 @@ class Slot:
         """Return the newest commit; DecodeError if it does not decode."""
         if not self.version:
             return decode_commit(self.value, self.offset, self.ts)
-        topic_id = ZERO_UUID
-        if self.version == 4:
-            words = BytesWriter()
-            write_i64_be(words, self.id_high)
-            write_i64_be(words, self.id_low)
-            topic_id = words.getvalue()
+        topic_id = self.group.topic_id(self.id_high, self.id_low) if self.version == 4 else ZERO_UUID
         epoch, stamp, version, offset, ts = self.leader_epoch, self.stamp, self.version, self.offset, self.ts
         return _make(Committed, (self.last, epoch, "", stamp, -1, topic_id, version, offset, ts))
 
@@ -149,6 +144,9 @@ class Slot:
         """Return and reset what this slot gathered; DecodeError if its last commit does not decode."""
         count, self.count = self.count, 0
         last, text = self._newest(), metadata_in(self.first_value)
+        if count == 1:
+            newest: tuple[object, ...] = last
+            return _make(PartProgress, (self.place, count, newest[0], newest[7], newest[8], text, last))
         parts = (self.place, count, self.first, self.first_offset, self.first_ts, text, last)
         return _make(PartProgress, parts)
 
@@ -156,12 +154,24 @@ class Slot:
 class GroupRun:
     """One group's current run: the slots it touched, and its rewinds."""
 
-    __slots__ = ("dirty", "name", "rewinds")
+    __slots__ = ("_id", "_id_high", "_id_low", "dirty", "name", "rewinds")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.dirty: list[Slot] = []
         self.rewinds: list[Rewind] = []
+        self._id_high: i64 = 0
+        self._id_low: i64 = 0
+        self._id = ZERO_UUID
+
+    def topic_id(self, high: i64, low: i64) -> bytes:
+        """Return a topic's id: one object for commits of one topic that follow each other."""
+        if high != self._id_high or low != self._id_low:
+            words = BytesWriter()
+            write_i64_be(words, high)
+            write_i64_be(words, low)
+            self._id, self._id_high, self._id_low = words.getvalue(), high, low
+        return self._id
 
     def close(self) -> list[CommitRun | Undecodable]:
         """Return the run, unless it is empty, after its parts that do not decode; a new one begins."""
