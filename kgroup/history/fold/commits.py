@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
 from kgroup.history.fold.events import Event, Kind
@@ -34,20 +35,23 @@ class Span:
     moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
 
-    def add(self, parts: Iterable[PartProgress]) -> None:
-        moved = self.moved
-        for partition, commits, first, first_log_offset, first_ms, first_metadata, last in parts:
-            if first_metadata or last.metadata:
-                for text in (first_metadata, last.metadata):
+    def add(self, parts: Sequence[PartProgress]) -> None:
+        """Add parts of one run, in the order of their first commits."""
+        moved, count, end, end_ms = self.moved, self.count, self.end_offset, self.end_timestamp_ms
+        for partition, commits, first, _, _, first_metadata, last in parts:
+            committed, _, metadata, _, _, _, _, log_offset, at_ms = last
+            if first_metadata or metadata:
+                for text in (first_metadata, metadata):
                     if mark := mark_in(text):
                         self.marks[mark.plan_id] = mark
             before = moved.get(partition)
-            moved[partition] = (first if before is None else before[0], last.offset)
-            self.count += commits
-            if self.offset < 0 or first_log_offset < self.offset:
-                self.offset, self.timestamp_ms = first_log_offset, first_ms
-            if last.log_offset > self.end_offset:
-                self.end_offset, self.end_timestamp_ms = last.log_offset, last.timestamp_ms
+            moved[partition] = (first if before is None else before[0], committed)
+            count += commits
+            if log_offset > end:
+                end, end_ms = log_offset, at_ms
+        self.count, self.end_offset, self.end_timestamp_ms = count, end, end_ms
+        if self.offset < 0:
+            self.offset, self.timestamp_ms = parts[0].first_log_offset, parts[0].first_timestamp_ms
 
 
 @dataclass(slots=True)
@@ -122,9 +126,15 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
     return sort
 
 
+@lru_cache(maxsize=1 << 7)
+def _named(places: tuple[TopicPartition, ...]) -> tuple[tuple[TopicPartition, ...], str]:
+    """Return partitions in order, and their text: one object for the groups that commit the same ones."""
+    return tuple(sorted(places)), partitions_text(places)
+
+
 def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Event:
-    places = tuple(sorted(span.moved))
-    text = f"{count_of(span.count, 'commit')} on {partitions_text(places)}"
+    places, names = _named(tuple(span.moved))
+    text = f"{count_of(span.count, 'commit')} on {names}"
     if len(places) == 1:
         first, last = span.moved[places[0]]
         text += f", offset {last}" if first == last else f", offset {first} → {last}"

@@ -299,15 +299,17 @@ class Fold:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
         self._note(run.group, run)
+        newest = {part.place: part.last for part in run.parts}
         known = self.names.names
-        for part in run.parts:
-            topic_id = part.last.topic_id
-            if topic_id not in known and self.names.learn(topic_id, part.place.topic):
+        for topic_id, place in {last.topic_id: place for place, last in newest.items()}.items():
+            if topic_id not in known and self.names.learn(topic_id, place.topic):
                 self._renamed()
         group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
-        for partition, _, first, at, ts, metadata, last in run.parts:
+        # Keys of two versions may be of one partition.
+        begins = not offsets and not group.former and len(newest) == len(run.parts)
+        for partition, _, first, at, ts, metadata, last in () if begins else run.parts:
             was = offsets.get(partition)
             if was is None:
                 group.begins_below(partition, first)
@@ -315,6 +317,8 @@ class Fold:
                 ids = other_topic(was.topic_id, last.topic_id)
                 rewinds.append(Rewind(*partition, was.offset, first, at, ts, metadata, ids))
             offsets[partition] = last
+        if begins:
+            offsets.update(newest)
         rewinds.sort(key=lambda r: r.log_offset)
         solid = group.solid
         out += [rewound(back, state, self.log_partition, solid, group.former_of(back)) for back in rewinds]
