@@ -26,6 +26,13 @@ def value(cls: type[V]) -> type[V]:
     return with_methods(dataclass(slots=True, init=False, eq=False, repr=False)(cls))
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def value_by_name(cls: type[V]) -> type[V]:
+    """Make the same of which all arguments have names."""
+    made = dataclass(slots=True, kw_only=True, init=False, eq=False, repr=False)(cls)
+    return with_methods(made, by_name=True)
+
+
 def with_methods(made: type[V], *, by_name: bool = False) -> type[V]:
     """Return a dataclass with shared comparison, hash and repr methods: generating its own is slow.
 

@@ -156,7 +156,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
             since = f"rebalancing since {utc(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
-        recorded = facts.state.view().members if facts.state is not None and code == "KG101" else {}
+        recorded = facts.state.members if facts.state is not None and code == "KG101" else {}
         for member in recorded.values():
             if member.state == MemberStatus.REVOKING and started:
                 yield _deadline(facts, member, started.timestamp_ms)
@@ -211,7 +211,7 @@ def _waiting(facts: Facts) -> _Waiting | None:
     completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
         return None
-    recorded = facts.state.view().members if facts.state is not None else {}
+    recorded = facts.state.members if facts.state is not None else {}
     # Only records show what a member has to revoke of a deleted topic: brokers omit it.
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
     done = (MemberStatus.STABLE, MemberStatus.WAITING)
@@ -298,7 +298,7 @@ def _missed(facts: Facts, epoch: int | None) -> Event | None:
 
 def _stuck_classic(facts: Facts) -> Diagnosis:
     """Return the members of the last generation that may not have rejoined: no wire message names them."""
-    group, view = facts.group, facts.state.view() if facts.state is not None else None
+    group, view = facts.group, facts.state
     present = {member.member_id: member.name for member in group.known_members}
     suspects: list[RecordedMember] = []
     hint = ""
@@ -360,12 +360,11 @@ def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     """Yield offsets of a transaction that does not end; one that has just begun does not count."""
-    pending = facts.state.pending if facts.state is not None else {}
     by_producer = {
         producer: {
             partition: commit for partition, commit in partitions.items() if partition in facts.pending
         }
-        for producer, partitions in pending.items()
+        for producer, partitions in facts.logged.items()
     }
     since_ms = facts.open_since_ms
     age_s = max(facts.age_ms(since_ms) / 1000 if since_ms is not None else 0.0, facts.open_for_s)

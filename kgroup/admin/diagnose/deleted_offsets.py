@@ -46,7 +46,7 @@ def look_for_their_topics(cluster: ClusterView, facts: list[Facts]) -> list[Fact
 def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     """Yield which members read nothing, as the patterns that they subscribe to match no topic."""
     members = facts.group.known_members
-    resolved = facts.state.consumer.regexes if facts.state is not None else {}
+    resolved = facts.state.regexes if facts.state is not None else {}
     idle = [
         member
         for member in members

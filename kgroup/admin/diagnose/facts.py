@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kgroup.admin.diagnose.group_records import Recorded
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
-    from kgroup.history.fold.state import GroupState
+    from kgroup.history.fold.view import View
+    from kgroup.history.log_items import Committed
 
 T = TypeVar("T")
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
@@ -141,9 +142,14 @@ class Facts:
         return None if self.recorded is None else self.recorded.events
 
     @property
-    def state(self) -> GroupState | None:
-        """The group in its records, without committed offsets."""
+    def state(self) -> View | None:
+        """The group in its records."""
         return None if self.recorded is None else self.recorded.state
+
+    @property
+    def logged(self) -> Mapping[int, Mapping[TopicPartition, Committed]]:
+        """The offsets that a transaction holds open by its records, by producer."""
+        return {} if self.recorded is None else self.recorded.pending
 
     @property
     def committed_ms(self) -> Mapping[TopicPartition, int]:
@@ -258,8 +264,7 @@ class Facts:
     @property
     def open_since_ms(self) -> int | None:
         """When the first of the offsets that are held open was written, by the log."""
-        pending = {} if self.state is None else self.state.pending
-        begun = (pair for those in pending.values() for pair in those.items() if pair[0] in self.pending)
+        begun = (pair for those in self.logged.values() for pair in those.items() if pair[0] in self.pending)
         return min((commit.timestamp_ms for _, commit in begun), default=None)
 
     @property
@@ -432,8 +437,7 @@ def _with_pending(facts: Facts, reported: frozenset[TopicPartition] | KgroupErro
 
 
 def _pending_in_log(facts: Facts) -> frozenset[TopicPartition]:
-    by_producer = {} if facts.state is None else facts.state.pending
-    return frozenset(partition for partitions in by_producer.values() for partition in partitions)
+    return frozenset(partition for partitions in facts.logged.values() for partition in partitions)
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:

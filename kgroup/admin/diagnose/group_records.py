@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.folding import Fold
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
+    from kgroup.history.fold.view import View
+    from kgroup.history.log_items import Committed
     from kgroup.history.replay import Coverage
     from kgroup.history.sources.live import LiveTopic
 
@@ -24,7 +26,8 @@ FEW = 8
 class Recorded:
     """The log's records of one group; another process may have read them.
 
-    `state` is without committed offsets, which are most of the data. `committed_ms` is when a partition of a
+    `state` is the group as they make it, `pending` what each producer committed in a transaction that has not
+    ended. Of other committed offsets, which are most of the data, `committed_ms` is when a partition of a
     member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
     partitions that were committed for a former topic of the same name, `unheld_ms` when those of a group with
     members were last committed that none of them has. The log has lost nothing of after
@@ -32,7 +35,8 @@ class Recorded:
     """
 
     events: list[Event] = field(default_factory=list)
-    state: GroupState | None = None
+    state: View | None = None
+    pending: Mapping[int, Mapping[TopicPartition, Committed]] = field(default_factory=dict)
     restarts: Sequence[Restart] = ()
     committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
@@ -91,31 +95,34 @@ def _recorded(
     """Return the records of one group; of the log that has them the rest is `known`."""
     if state is None:
         return replace(known, events=events, restarts=restarts)
-    there = state.members_by(topic.topic_names)
-    members = state.view().members.values()
-    owned = frozenset[TopicPartition]().union(*(member.holds for member in members))
-    held = {m: member.holds - there[m].holds for m, member in state.members.items()}
-    return replace(
-        known,
-        events=events,
-        state=replace(state, offsets={}),
-        restarts=restarts,
+    members, offsets = state.members, state.offsets
+    there = state.members_by(topic.topic_names) if members else members
+    owned = frozenset[TopicPartition]().union(*(member.holds for member in members.values()))
+    held = {m: member.holds - there[m].holds for m, member in members.items()}
+    # Of most groups all are there.
+    topic_ids = {at.topic_id for at in offsets.values()}
+    former = {topic_id for topic_id in topic_ids if topic_id not in topic.topic_names} - {ZERO_UUID}
+    return Recorded(
+        events,
+        state.view(),
+        state.pending,
+        restarts,
         committed_ms={
-            partition: state.offsets[partition].commit_timestamp_ms
-            for partition in owned
-            if partition in state.offsets
-        },
-        unheld_ms={
-            partition: at.commit_timestamp_ms
-            for partition, at in state.offsets.items()
-            if members and partition not in owned
+            partition: offsets[partition].commit_timestamp_ms for partition in owned if partition in offsets
         },
         gone={member_id: partitions for member_id, partitions in held.items() if partitions},
         rebuilt=frozenset(
             partition
-            for partition, at in state.offsets.items()
-            if at.topic_id != ZERO_UUID and ids.get(partition.topic, at.topic_id) != at.topic_id
+            for partition, at in (offsets.items() if former else ())
+            if at.topic_id in former and partition.topic in ids
         ),
+        damaged=known.damaged,
+        whole_from_ms=known.whole_from_ms,
+        unheld_ms={
+            partition: at.commit_timestamp_ms
+            for partition, at in (offsets.items() if members else ())
+            if partition not in owned
+        },
     )
 
 

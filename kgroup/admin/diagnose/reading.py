@@ -603,7 +603,7 @@ class Course:
 
     @cached_property
     def _members(self) -> Mapping[str, RecordedMember]:
-        return self.facts.state.view().members if self.facts.state is not None else {}
+        return self.facts.state.members if self.facts.state is not None else {}
 
     @cached_property
     def _completed_ms(self) -> int:

@@ -14,6 +14,7 @@ from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind
+from kgroup.history.fold.view import SIMPLE
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -82,8 +83,8 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
 
 def outside(facts: Facts) -> Iterator[Found]:
     """Yield that others than members commit again and again."""
-    # A group of which only offsets are on record never had a member; they are not kept with its state.
-    memberless = facts.state is not None and not facts.state.kind
+    # A group of which only offsets are on record never had a member.
+    memberless = facts.state is not None and facts.state.kind == SIMPLE
     events = from_outside(
         facts.history or (), facts.since_ms, memberless, empty=not facts.group.known_members
     )

@@ -22,7 +22,7 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     A member whose session would by now cover its restart is omitted.
     """
     recent = [restart for restart in facts.restarts if restart.back_ms >= facts.since_ms]
-    members = facts.state.view().members.values() if recent and facts.state is not None else ()
+    members = facts.state.members.values() if recent and facts.state is not None else ()
     slow = [
         restart
         for restart in recent

@@ -47,7 +47,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     newest = max(facts.committed_ms.values(), default=-1)
     began = facts.completed_ms
     silent = []
-    for member in facts.state.view().members.values():
+    for member in facts.state.members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, value_by_name
 
 SHOWN = 8
 """The number of members, or partitions, that the text of an event names."""
@@ -123,7 +123,7 @@ class Stored(NamedTuple):
     wide: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_by_name
 class Event:
     """One thing that happened to a group, from the records `offset` to `end_offset` of one partition.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition
+from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition, value
 from kgroup.history.fold.tasks import StreamsClient
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 from kgroup.protocol.subscription import Subscription
@@ -120,7 +120,7 @@ class ShareView:
     has_target: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class View:
     """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
 

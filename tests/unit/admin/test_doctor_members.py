@@ -92,7 +92,7 @@ def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> 
         members={member_id: recorded},
     )
     began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
-    seen = Recorded([began], state, gone={member_id: frozenset({place})})
+    seen = Recorded([began], state.view(), gone={member_id: frozenset({place})})
     facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, recorded=seen)
     (told,) = [each for each in diagnoses(facts) if each.code == "KG112"]
     assert told.message == f"Reconciling for 100 s: it waits for {member_id} of client stock-a (revoking)"
