@@ -449,11 +449,13 @@ class RowsToMake:
         return {partition: offset for partition, offset, lag in columns if lag}
 
     @property
-    def by_status(self) -> dict[Status, list[TopicPartition]]:
+    def by_status(self) -> dict[Status, Sequence[TopicPartition]]:
         """The partitions by their status."""
+        if not any(self.lags) or all(self.lags):
+            return {self.waits if self.lags[0] else READ: self.places}
         pairs = [*zip(self.places, self.lags, strict=True)]
         read, late = [p for p, lag in pairs if not lag], [p for p, lag in pairs if lag]
-        return ({READ: read} if read else {}) | ({self.waits: late} if late else {})
+        return {READ: read, self.waits: late}
 
 
 class RowsWhenUsed(Generic[Row]):

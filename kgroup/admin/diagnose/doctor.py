@@ -6,6 +6,7 @@ that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
@@ -25,6 +26,7 @@ from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.refusals import item_error
 from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
@@ -43,7 +45,7 @@ class Alike:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checkup:
     """The findings, worst first, the statuses of the partitions, worst first, and what could not be seen."""
 
@@ -52,10 +54,11 @@ class Checkup:
     unseen: tuple[Unseen, ...]
     statuses: tuple[Alike, ...] = ()
 
-    @property
+    @cached_property
     def verdict(self) -> str:
         """sick with an error found or as a status; else unknown when a poll failed; else healthy."""
-        if ERROR in {finding.severity for finding in self.findings} | {s.weight for s in self.statuses}:
+        severities = (*(finding.severity for finding in self.findings), *(s.weight for s in self.statuses))
+        if ERROR in severities:
             return SICK
         return UNKNOWN if self.unseen else HEALTHY
 
@@ -193,6 +196,11 @@ def _alike(facts: Facts) -> list[Alike]:
     """Return the statuses of a group's partitions, worst first."""
     worst_first = sorted(facts.alike, key=lambda alike: (-WEIGHTS.index(alike[0].weight), alike[1][0]))
     return [
-        Alike(status.name, status.weight, tuple(map(str, places)), status.why)
-        for status, places in worst_first
+        Alike(status.name, status.weight, _names(tuple(places)), status.why) for status, places in worst_first
     ]
+
+
+@lru_cache(maxsize=1 << 7)
+def _names(places: tuple[TopicPartition, ...]) -> tuple[str, ...]:
+    """Return one object for the groups that have the same partitions."""
+    return tuple(map(str, places))

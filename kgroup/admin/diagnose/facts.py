@@ -203,7 +203,7 @@ class Facts:
                 yield partition, row, row.status
 
     @property
-    def alike(self) -> Iterator[tuple[Status, list[TopicPartition]]]:
+    def alike(self) -> Iterator[tuple[Status, Sequence[TopicPartition]]]:
         """The partitions with the same status that matter as much, with that of the first of them."""
         if (rows := self.group.to_make) is not None:
             yield from rows.by_status.items()

@@ -12,7 +12,7 @@ from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
-from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, result_of
+from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, show_checkups
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
@@ -121,7 +121,7 @@ def command(
         )
         where = identity(admin, env)
     code = code_of(examined, named.unseen)
-    return show(env, result_of(examined, named.unseen, code, top=top, left_out=left_out, cluster=where))
+    return show_checkups(env, examined, named.unseen, code, top=top, left_out=left_out, cluster=where)
 
 
 def _only_one(group: list[str] | None, all_groups: bool) -> None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 from kgroup.admin.as_json import document
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.result import Result
+from kgroup.cli.output.parts import Answer, Ending, show_parts
+from kgroup.cli.output.result import Part
 from kgroup.cli.output.tables import Block, Column, Painted, Table
 from kgroup.cli.output.wording import MARKS, exit_codes, finding_line, more_findings, of_seen, only_rights
 from kgroup.domain import Document, count_of, grouped
@@ -73,7 +75,8 @@ def document_of(checkup: "Checkup") -> Document:
     }
 
 
-def result_of(
+def show_checkups(
+    env: Env,
     examined: "Examined",
     hidden: Sequence[ItemError],
     code: ExitCode,
@@ -83,8 +86,8 @@ def result_of(
     left_out: Sequence[str] = (),
     recorded: Document | None = None,
     cluster: Mapping[str, object] | None = None,
-) -> Result:
-    """Return the answer of doctor: `code` is for what could not be seen, and a sick group counts more.
+) -> ExitCode:
+    """Print the answer of doctor: `code` is for what could not be seen, and a sick group counts more.
 
     `left_out` are the checks that the verdicts do not count; `recorded` is the place of an answer in a
     recording.
@@ -92,26 +95,24 @@ def result_of(
     checkups = examined.checkups
     sick = [checkup for checkup in checkups if checkup.healthy is False]
     without = [f"left out of each verdict: {', '.join(left_out)}", ""] if left_out else []
-    columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **document(finding)} for c in checkups for finding in c.findings]
-    return Result(
-        {
-            "groups": [document_of(checkup) for checkup in checkups],
-            "left_out": list(left_out),
-            "recorded": recorded,
-        },
-        [
-            *head,
-            *without,
-            *blocks(checkups, top),
-        ],
-        items="groups",
-        names=[checkup.group.group_id for checkup in sick],
+    part = Part(
+        documents=lambda: map(document_of, checkups),
+        blocks=lambda: [*head, *without, *blocks(checkups, top)],
+        main=lambda: _table(checkups),
+        names=lambda: (checkup.group.group_id for checkup in sick),
+    )
+    ending = Ending(
         errors=[*examined.errors, *hidden, *unseen_of(checkups)],
         exit_code=ExitCode.BAD_VERDICT if sick else code,
-        cluster=cluster,
-        main=Table(columns, rows),
+        data={"left_out": list(left_out), "recorded": recorded},
     )
+    return show_parts(env, Answer("groups", cluster), iter((part,)), lambda: ending)
+
+
+def _table(checkups: "Sequence[Checkup]") -> Table:
+    columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
+    rows = [{"group_id": c.group.group_id, **document(finding)} for c in checkups for finding in c.findings]
+    return Table(columns, rows)
 
 
 def blocks(checkups: "Sequence[Checkup]", top: int | None = None) -> Iterator[Block]:

@@ -9,8 +9,7 @@ from kgroup.admin.recording.then import Then, not_found
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import Named, is_glob, matches
-from kgroup.cli.output.result import show
-from kgroup.cli.views.checkups import code_of, result_of
+from kgroup.cli.views.checkups import code_of, show_checkups
 from kgroup.domain import Document
 from kgroup.durations import iso
 
@@ -31,7 +30,7 @@ def examine_then(env: Env, groups: Sequence[str], past: Then, top: int | None) -
     code = code_of(examined, hidden)
     if any(error.code == "NOT_SEEN" for error in errors):
         code = ExitCode.PARTIAL
-    return show(env, result_of(examined, hidden, code, top=top, head=head, recorded=recorded(past)))
+    return show_checkups(env, examined, hidden, code, top=top, head=head, recorded=recorded(past))
 
 
 def lag_then(
