@@ -6,6 +6,7 @@ Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -583,10 +584,14 @@ class GroupDescription(RowsWhenUsed[OffsetRow]):
 
 @value
 class Description:
-    """The result of `describe`; `errors` names the groups that could not be described, and why."""
+    """The result of `describe`; `errors` names the groups that could not be described, and why.
+
+    `held` are the partitions whose offset a transaction holds open, where they were asked for.
+    """
 
     groups: tuple[GroupDescription, ...]
     errors: tuple[ItemError, ...] = ()
+    held: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
 
 
 class ChangeStatus(StrEnum):

@@ -13,7 +13,7 @@ from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses, unshown
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
-from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
+from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, TRANSACTIONS, Facts, gather, settle
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
 from kgroup.admin.diagnose.histories import Past
@@ -104,13 +104,19 @@ def examine_all(
     errors: list[ItemError] = []
     with past or Past(cluster, names) as past:
         ordered = names if HISTORY in without else past.in_order()
-        described_groups = describe_each(cluster, ordered, expected=SETTINGS not in without, now_ms=now_ms)
-        for described in described_groups:
+        rounds = describe_each(
+            cluster,
+            ordered,
+            expected=SETTINGS not in without,
+            now_ms=now_ms,
+            held=TRANSACTIONS not in without,
+        )
+        for described in rounds:
             facts = [
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
             ]
             errors += described.errors
-            facts, courses = judge(cluster, gather(cluster, facts, past.add_to), past)
+            facts, courses = judge(cluster, gather(cluster, facts, past.add_to, described.held), past)
             facts = judge_pace(cluster, facts, courses, past)
             for look in _LOOKS:
                 facts = look(cluster, facts)

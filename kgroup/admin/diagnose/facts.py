@@ -299,13 +299,19 @@ def seen_once(what: str) -> Unseen:
 
 
 def gather(
-    cluster: ClusterView, facts: list[Facts], add_history: Callable[[Sequence[Facts]], list[Facts]]
+    cluster: ClusterView,
+    facts: list[Facts],
+    add_history: Callable[[Sequence[Facts]], list[Facts]],
+    held: Mapping[str, frozenset[TopicPartition]],
 ) -> list[Facts]:
-    """Return the facts with every poll that is not excluded, for all of these groups together."""
+    """Return the facts with every poll that is not excluded, for all of these groups together.
+
+    `held` are the offsets that were seen held open as all committed ones were read.
+    """
     looks = (
         (SETTINGS, partial(_settings, cluster)),
         (HISTORY, add_history),
-        (TRANSACTIONS, partial(_pending, cluster)),
+        (TRANSACTIONS, partial(_pending, cluster, held)),
     )
     for look, take in looks:
         if facts and look not in facts[0].left_out:
@@ -408,7 +414,9 @@ def _with_retention(facts: Facts, setting: Callable[[int, str], str | KgroupErro
     return facts.also(retention_ms=int(minutes) * 60_000)
 
 
-def _pending(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
+def _pending(
+    cluster: ClusterView, held: Mapping[str, frozenset[TopicPartition]], facts: Sequence[Facts]
+) -> list[Facts]:
     """Read the offsets held open, from the coordinator, or from the log where the broker is too old.
 
     The log also names offsets that were never committed before, for which no coordinator would be asked.
@@ -422,9 +430,9 @@ def _pending(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
             # all committed ones (None) only where there are no others.
             others = logged or not group.row_count == group.committed_count > 0
             requested = {*group.places, *logged} if others else None
-        if requested is None or requested:
+        if requested or (requested is None and group.group_id not in held):
             asked[group.group_id] = requested
-    reported = unstable(cluster, asked)
+    reported = {**held, **unstable(cluster, asked)}
     return [_with_pending(f, reported.get(f.group.group_id, frozenset())) for f in facts]
 
 

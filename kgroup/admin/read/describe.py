@@ -32,6 +32,7 @@ from kgroup.protocol.codec import Message
 if TYPE_CHECKING:
     from kgroup.admin.read.in_sync import InSync
     from kgroup.admin.read.lag import Ends, Sight
+    from kgroup.admin.read.offsets import Held
     from kgroup.admin.read.readable import Logs
     from kgroup.admin.read.share_offsets import ShareOffsets
 
@@ -71,9 +72,13 @@ def describe_each(
     expected: bool = True,
     topologies: bool = True,
     now_ms: int | None = None,
+    held: bool = False,
 ) -> Iterator[Description]:
-    """Yield the same with offsets, in rounds: for more groups than memory should hold."""
-    topics, extras = Topics(cluster, now_ms), _Extras(expected, topologies)
+    """Yield the same with offsets, in rounds: for more groups than memory should hold.
+
+    With `held` also those that transactions hold open.
+    """
+    topics, extras = Topics(cluster, now_ms), _Extras(expected, topologies, held)
     return in_rounds(group_ids, lambda named: _look(cluster, named, topics, extras))
 
 
@@ -82,6 +87,7 @@ class _Extras(NamedTuple):
 
     expected: bool
     topologies: bool
+    held: bool = False
 
 
 def _look(
@@ -93,12 +99,13 @@ def _look(
         from kgroup.admin.read.registration import with_registrations
 
         groups = with_registrations(cluster, groups)
+    held: Held | None = {} if extras.held else None
     if topics is not None:
-        groups = _with_offsets(cluster, groups, topics)
+        groups = _with_offsets(cluster, groups, topics, held)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
-    return Description(tuple(groups), errors)
+    return Description(tuple(groups), errors, held or {})
 
 
 def groups_only(
@@ -233,7 +240,7 @@ def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) ->
 
 
 def _with_offsets(
-    cluster: ClusterView, groups: Sequence[GroupDescription], topics: Topics
+    cluster: ClusterView, groups: Sequence[GroupDescription], topics: Topics, held: Held | None
 ) -> list[GroupDescription]:
     """Return the groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
@@ -248,7 +255,7 @@ def _with_offsets(
     from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
 
     share = {group.group_id for group in groups if group.type == SHARE}
-    offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share)
+    offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share, held)
     stored = {
         group.group_id: Commits()
         if isinstance(own := offsets.get(group.group_id), KgroupError | None)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 FetchedTopics: TypeAlias = "Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]"
+Held: TypeAlias = dict[str, frozenset[TopicPartition]]
+"""By group, the partitions whose offset a transaction holds open."""
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
@@ -51,17 +53,45 @@ class ListedOffset:
     leader_epoch: int
 
 
-def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Commits]:
-    """Return all committed offsets of each group, deleted topics included, or why they are unreadable."""
+def committed(cluster: ClusterView, group_ids: Iterable[str], held: Held | None = None) -> Answers[Commits]:
+    """Return all committed offsets of each group, deleted topics included, or why they are unreadable.
+
+    `held` gets of each group those that a transaction holds open, unless its broker does not report them.
+    """
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Commits]:
-        answer = fetched(cluster, node, dict.fromkeys(groups), left_s)
+        stable = held is not None and reports_stable(cluster, node)
+        answer = fetched(cluster, node, dict.fromkeys(groups), left_s, stable=stable)
+        if stable and held is not None:
+            seen = {
+                g: unstable_of(topics) for g, topics in answer.items() if not isinstance(topics, KgroupError)
+            }
+            held.update((g, places) for g, places in seen.items() if not isinstance(places, KgroupError))
+            # What was committed before is reported to those who do not ask for stable offsets.
+            if again := [group for group, places in seen.items() if places]:
+                answer |= fetched(cluster, node, dict.fromkeys(again), left_s)
         return {
             g: topics if isinstance(topics, KgroupError) else _committed(topics)
             for g, topics in answer.items()
         }
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)
+
+
+def reports_stable(cluster: ClusterView, node: int) -> bool:
+    """Return whether a broker reports which offsets a transaction holds open: from Kafka 2.5 on."""
+    served = cluster.transport.versions(node, OFFSET_FETCH)
+    return served is None or served[-1] >= STABLE_SINCE
+
+
+def unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupError:
+    """Return the partitions held open, or the refusal of one that the broker does not report."""
+    failed = [(topic.name, p) for topic in topics for p in topic.partitions if p.error_code]
+    for name, p in failed:
+        if p.error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+            what = f"whether the offset of {name}-{p.partition_index} is stable"
+            return refused(p.error_code, what, needs=[on_topic(DESCRIBE, name)])
+    return frozenset(TopicPartition(name, p.partition_index) for name, p in failed)
 
 
 def fetched(

@@ -11,11 +11,10 @@ from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import OpenProducer, TopicDescription
-from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, by_leader, by_topic, fetched
+from kgroup.admin.read.offsets import by_leader, by_topic, fetched, reports_stable, unstable_of
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
-from kgroup.security.rights import DESCRIBE, on_topic
 
 ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -30,8 +29,7 @@ def unstable(
     """
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[frozenset[TopicPartition]]:
-        served = cluster.transport.versions(node, OFFSET_FETCH)
-        if served is not None and served[-1] < STABLE_SINCE:
+        if not reports_stable(cluster, node):
             old = f"broker {node} does not report which offsets are stable"
             error = BrokerRefused(
                 ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later report which are"
@@ -39,27 +37,11 @@ def unstable(
             return dict.fromkeys(groups, error)
         answer = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
         return {
-            group: topics if isinstance(topics, KgroupError) else _unstable_of(topics)
+            group: topics if isinstance(topics, KgroupError) else unstable_of(topics)
             for group, topics in answer.items()
         }
 
     return cluster.ask_coordinators(partitions, ask, idempotent=True)
-
-
-def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupError:
-    """Return the partitions held open; raise the refusal of one that the broker does not report."""
-    held = set()
-    for topic in topics:
-        for p in topic.partitions:
-            if not p.error_code:
-                continue
-            partition = TopicPartition(topic.name, p.partition_index)
-            if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                held.add(partition)
-            else:
-                needs = [on_topic(DESCRIBE, topic.name)]
-                return refused(p.error_code, f"whether the offset of {partition} is stable", needs=needs)
-    return frozenset(held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Commits, ItemError, OffsetRow, TopicDescription
-from kgroup.admin.read.offsets import committed
+from kgroup.admin.read.offsets import Held, committed
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import READ, Unseen, unknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
@@ -83,12 +83,15 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
 
 
 def stored_offsets(
-    cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
+    cluster: ClusterView, group_ids: Iterable[str], share: Collection[str], held: Held | None = None
 ) -> tuple[Answers[Commits], Answers[ShareOffsets]]:
-    """Return the groups' committed offsets (start offsets for those in `share`), and `share`'s reports."""
+    """Return the groups' committed offsets (start offsets for those in `share`), and `share`'s reports.
+
+    `held` as in `committed`.
+    """
     others = [name for name in group_ids if name not in share]
     shared = share_offsets(cluster, share) if share else {}
-    stored = committed(cluster, others) if others else {}
+    stored = committed(cluster, others, held) if others else {}
     for name, report in shared.items():
         stored[name] = report if isinstance(report, KgroupError) else Commits.of(report.starts)
     return stored, shared
