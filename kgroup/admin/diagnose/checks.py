@@ -115,16 +115,16 @@ def _of_one_leader(diagnosis: Diagnosis, leader: Node) -> Diagnosis:
 
 
 def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
-    commits = any(outside(facts))
+    found = {code: [*look(facts)] for code, look in _LOOKS.items()}
     for finding in _described(facts):
-        if finding.code == "KG119" and commits:
+        if finding.code == "KG119" and found["KG120"]:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
     for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
-    for code, look in _LOOKS.items():
-        for message, hint, shown in look(facts):
+    for code, those in found.items():
+        for message, hint, shown in those:
             yield _diagnosis(code, message, hint, shown)
     for code, message, hint, shown in chain(unread(facts), expected(facts)):
         yield _diagnosis(code, message, hint, shown)

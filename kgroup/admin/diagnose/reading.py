@@ -79,15 +79,16 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
     """Give each partition the status that the history shows, in a few requests per leader for all groups.
 
     Of groups with a partition that seems to stand still, the commits of the last hour are read one by one.
-    Return the facts with these statuses, and how the groups read.
+    Return the facts with these statuses, and how the groups read of which records decide.
     """
-    courses = [Course(f) for f in facts if f.group.type != SHARE and LAG not in f.left_out]
+    judged = [Course(f) for f in facts if f.group.type != SHARE and LAG not in f.left_out]
+    courses = [course for course in judged if course.aged]
     points = {at for course in courses for at in course.records}
     times = times_at(cluster, points) if points else {}
     aged = set[TopicPartition]().union(*(course.timed for course in courses))
     clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
     for course in courses:
-        if clocks is not None and course.aged:
+        if clocks is not None:
             course.facts = course.facts.also(clock=clocks(course.timed))
         course.times = times
     # What follows from some of them is asked for once they are there.
@@ -110,15 +111,15 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
     ]
     _learn_waits(cluster, passed_over, past)
     said |= {course: _as_agreed(cluster, course) for course in passed_over}
-    for course, statuses in said.items():
-        course.facts = with_statuses(course.facts, statuses | dict(_former(course.facts)))
+    for course in judged:
+        course.facts = with_statuses(course.facts, said.get(course, {}) | dict(_former(course.facts)))
         if course.fresh:
             course.facts = judge_fruitless(
                 cluster, course.facts, course.fresh, course.lates, course.untrusted
             )
         course.facts = course.facts.also(*course.unshown)
-    judged = {course.facts.group.group_id: course.facts for course in courses}
-    return [judged.get(f.group.group_id, f) for f in facts], courses
+    known = {course.facts.group.group_id: course.facts for course in judged}
+    return [known.get(f.group.group_id, f) for f in facts], courses
 
 
 def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) -> None:

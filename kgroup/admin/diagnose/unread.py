@@ -1,8 +1,9 @@
 """The fate of unread records: held back by a transaction that does not end, or about to be deleted."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf
+from operator import add
 
 from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
@@ -17,7 +18,7 @@ from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
 from kgroup.admin.statuses import PartitionStatus, Unseen
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
@@ -33,6 +34,7 @@ DOUBTFUL = 200
 RETENTION, POLICY = "retention.ms", "cleanup.policy"
 _CUT = (PartitionStatus.PURGED, PartitionStatus.RECREATED, PartitionStatus.UNKNOWN)
 """The statuses of partitions whose log may begin after what is committed."""
+Listed = Mapping[TopicPartition, ListedOffset | KgroupError]
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
 
@@ -41,9 +43,8 @@ def look_at_the_unread(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what happens to unread records: a few requests per leader, for all groups."""
     if not facts or LAG in facts[0].left_out:
         return facts
-    behind = [(f, _behind(f)) for f in facts]
-    places = set[TopicPartition]().union(*(those for _, those in behind))
-    known = _going(cluster, behind, places) if places else facts
+    least = _least(facts)
+    known = _going(cluster, facts, least) if least else facts
     held = {f.group.group_id: those for f in known if (those := _held_back(f))}
     if not held or TRANSACTIONS in facts[0].left_out:
         return known
@@ -64,6 +65,23 @@ def _held_back(facts: Facts) -> list[TopicPartition]:
     return [partition for partition, _, status in held if status.weight == ERROR]
 
 
+def _least(facts: Sequence[Facts]) -> dict[TopicPartition, int]:
+    """Return the partitions with unread records, and the lowest offset that any group has committed there."""
+    least: dict[TopicPartition, int] = {}
+    to_make = [rows for f in facts if (rows := f.group.to_make) is not None]
+    for alike in grouped((id(rows.places), rows) for rows in to_make).values():
+        lowest = map(min, zip(*[rows.offsets for rows in alike], strict=True))
+        # All were measured by the same ends.
+        ends = map(add, alike[0].offsets, alike[0].lags)
+        for partition, at, end in zip(alike[0].places, lowest, ends, strict=True):
+            if at < end:
+                least[partition] = min(at, least.get(partition, at))
+    for made in facts:
+        for partition, at in _behind(made).items() if made.group.to_make is None else ():
+            least[partition] = min(at, least.get(partition, at))
+    return least
+
+
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     if facts.group.to_make is not None:
         return facts.group.to_make.behind
@@ -77,19 +95,16 @@ def _behind(facts: Facts) -> dict[TopicPartition, int]:
     return unread
 
 
-def _going(
-    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
-) -> list[Facts]:
+def _going(cluster: ClusterView, facts: list[Facts], least: Behind) -> list[Facts]:
     """Return the facts with the partitions whose unread records are about to be deleted."""
-    facts = [f for f, _ in behind]
-    names = sorted({partition.topic for partition in places})
+    names = sorted({partition.topic for partition in least})
     try:
         settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
     except KgroupError:
         return facts  # a forecast is no part of the verdict
     kept = {
         partition: int(value)
-        for partition in places
+        for partition in least
         if isinstance(value := settings.get(partition.topic), str)
         and value.isdigit()
         and int(value) > 0
@@ -99,11 +114,17 @@ def _going(
     if not kept:
         return facts
     near, now_ms = {partition: int(ms * NEAR) for partition, ms in kept.items()}, facts[0].now_ms
-    aged = [*_written_before(cluster, near, behind, now_ms)]
+    few, listed = len(facts) <= FETCHED, _listed(cluster, near, now_ms)
+    young = _young(listed, now_ms)
+    if not few and all(at >= young.get(partition, 0) for partition, at in least.items()):
+        return facts
+    behind = [(f, _behind(f)) for f in facts]
+    aged = [*_written_before(cluster, listed, behind, now_ms)]
     if any(old or unsure for old, unsure, _ in aged):
         here_ms, now_ms = now_ms, clock_of(cluster, now_ms).least_ms
-        aged = aged if now_ms == here_ms else [*_written_before(cluster, near, behind, now_ms)]
-    few, left, doubtful = len(behind) <= FETCHED, FETCHED, DOUBTFUL
+        if now_ms != here_ms:
+            aged = [*_written_before(cluster, _listed(cluster, near, now_ms), behind, now_ms)]
+    left, doubtful = FETCHED, DOUBTFUL
     chosen: list[tuple[Facts, Behind, set[TopicPartition]]] = []
     for (group_facts, those), (old, unsure, unseen) in zip(behind, aged, strict=True):
         # If records are out of order, a young one before the first unread one says nothing about that. Of
@@ -128,28 +149,37 @@ def _going(
     return known
 
 
-def _written_before(
-    cluster: ClusterView,
-    ages_ms: Mapping[TopicPartition, int],
-    behind: Sequence[tuple[Facts, Behind]],
-    now_ms: int,
-) -> Iterator[tuple[set[TopicPartition], set[TopicPartition], list[Unseen]]]:
-    """Yield of each group the partitions whose first unread record is older than this, by their offsets.
+def _listed(cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], now_ms: int) -> Listed:
+    """Return the first record of each partition that is younger than this."""
+    return list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
 
-    And those where only the record itself can tell, and why others are not known.
-    """
-    listed = list_offsets(cluster, {partition: max(now_ms - age, 0) for partition, age in ages_ms.items()})
-    cut = {partition: row for f, _ in behind for partition, row, _ in f.with_status(*_CUT)}
-    asked = cut.keys() & listed.keys()
-    starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
-    begins = {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
-    # Where all is young, as in most partitions of all groups.
-    young = {
+
+def _young(listed: Listed, now_ms: int) -> Mapping[TopicPartition, float]:
+    """Return the offset from which on all is younger; infinity where that is not known."""
+    return {
         partition: at.offset
         if isinstance(at, ListedOffset) and at.offset >= 0 and at.timestamp_ms <= now_ms
         else inf
         for partition, at in listed.items()
     }
+
+
+def _written_before(
+    cluster: ClusterView,
+    listed: Listed,
+    behind: Sequence[tuple[Facts, Behind]],
+    now_ms: int,
+) -> Iterator[tuple[set[TopicPartition], set[TopicPartition], list[Unseen]]]:
+    """Yield of each group the partitions whose first unread record is older than this, by their offsets.
+
+    And those where only the record itself can tell, and why others are not known. `listed` are the first
+    records that are younger.
+    """
+    cut = {partition: row for f, _ in behind for partition, row, _ in f.with_status(*_CUT)}
+    asked = cut.keys() & listed.keys()
+    starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
+    begins = {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
+    young = _young(listed, now_ms)
     for _, those in behind:
         old, unsure, unseen = set(), set(), list[Unseen]()
         for partition, first in [(p, at) for p, at in those.items() if at < young.get(p, 0)]:
