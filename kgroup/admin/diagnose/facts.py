@@ -24,7 +24,7 @@ from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.group_records import Recorded
+    from kgroup.admin.diagnose.group_records import DeliveryLog, Recorded
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.view import View
@@ -71,18 +71,6 @@ class Grown:
     seconds: float
     first: int
     last: int
-
-
-@dataclass(slots=True)
-class DeliveryLog:
-    """A share group's released or given-up deliveries in the log.
-
-    `complete_from_ms` is the time from which nothing is missing; -1 if nothing ever was.
-    """
-
-    events: list[Event] = field(default_factory=list)
-    complete_from_ms: int = -1
-    damaged: str | None = None
 
 
 @value

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import DeliveryLog
 from kgroup.domain import ZERO_UUID, TopicPartition, value
 
 if TYPE_CHECKING:
@@ -20,6 +19,18 @@ if TYPE_CHECKING:
     from kgroup.history.sources.live import LiveTopic
 
 FEW = 8
+
+
+@dataclass(slots=True)
+class DeliveryLog:
+    """A share group's released or given-up deliveries in the log.
+
+    `complete_from_ms` is the time from which nothing is missing; -1 if nothing ever was.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    complete_from_ms: int = -1
+    damaged: str | None = None
 
 
 @value

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts, missed
-from kgroup.admin.diagnose.group_records import Recorded, look_into, look_into_deliveries
+from kgroup.admin.diagnose.facts import HISTORY, Facts, missed
+from kgroup.admin.diagnose.group_records import DeliveryLog, Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.statuses import Unseen

@@ -202,8 +202,11 @@ def rows_to_make(
     lags = list(map(sub, seen.ends, committed))
     if any(lags):
         # What is read to the end has nothing behind it.
-        late = all(map(le, seen.starts, committed)) and sum(map(lt, committed, seen.stops))
-        if waits_as is None or min(lags) < 0 or late != len(lags) - lags.count(0):
+        if waits_as is None or min(lags) < 0 or not all(map(le, seen.starts, committed)):
+            return None
+        # Mostly a record can be read from each offset up to the end.
+        late = seen.stops == seen.ends or sum(map(lt, committed, seen.stops)) == len(lags) - lags.count(0)
+        if not late:
             return None
     # By what was judged: the views of the logs may move on before they are made.
     make = partial(rows, offsets=offsets, sight=sight, waits_as=waits_as)

@@ -137,7 +137,10 @@ class Slot:
         if not self.version:
             return decode_commit(self.value, self.offset, self.ts)
         topic_id = self.group.topic_id(self.id_high, self.id_low) if self.version == 4 else ZERO_UUID
-        epoch, stamp, version, offset, ts = self.leader_epoch, self.stamp, self.version, self.offset, self.ts
+        epoch, version, offset = self.leader_epoch, self.version, self.offset
+        ts: object = self.ts
+        # Both are mostly the broker's time as it wrote the record.
+        stamp: object = ts if self.stamp == self.ts else self.stamp
         return _make(Committed, (self.last, epoch, "", stamp, -1, topic_id, version, offset, ts))
 
     def close(self) -> PartProgress:

@@ -318,7 +318,7 @@ class Fold:
                 rewinds.append(Rewind(*partition, was.offset, first, at, ts, metadata, ids))
             offsets[partition] = last
         if begins:
-            offsets.update(newest)
+            state.offsets = newest
         rewinds.sort(key=lambda r: r.log_offset)
         solid = group.solid
         out += [rewound(back, state, self.log_partition, solid, group.former_of(back)) for back in rewinds]
