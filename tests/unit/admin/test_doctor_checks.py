@@ -242,6 +242,11 @@ def test_offsets_that_a_transaction_holds_open() -> None:
     assert (found.verdict, held.severity) == ("sick", "error")
     assert held.message == "offsets of partition orders-1 are held open by a transaction for at least 5 s"
     assert any("DESCRIBE on the TransactionalId" in fact for fact in held.evidence)
+    # What was committed before is asked for again, without that.
+    assert {partition for alike in found.statuses for partition in alike.partitions} == {
+        "orders-0",
+        "orders-1",
+    }
 
 
 def test_offsets_that_could_not_be_looked_at_again_are_not_stuck() -> None:
@@ -394,6 +399,8 @@ def test_each_offsets_partition_is_read_once_for_all_groups() -> None:
     assert [checkup.verdict for checkup in found.checkups] == ["healthy"] * 500
     fetched = Counter(request.topics[0].partitions[0].partition for request in fake.requests(f.FetchRequest))
     assert fetched == dict.fromkeys({offsets_partition_of(name, 4) for name in names}, 1)
+    asked = Counter(group.group_id for r in fake.requests(of.OffsetFetchRequest) for group in r.groups)
+    assert asked == dict.fromkeys(names, 1)
     assert len(fake.sent) < 50
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.generations import read_of_late
 from kgroup.admin.diagnose.group_records import Recorded
+from kgroup.admin.diagnose.rebalances import outside
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
-from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
+from kgroup.domain import TRANSACTION_TOPIC, ZERO_UUID, TopicPartition
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.state import GroupState
+from kgroup.history.log_items import Committed
 from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import (
     Held,
@@ -25,6 +30,7 @@ from tests.unit.admin.doctor_logs import (
 )
 from tests.unit.admin.groups import classic_group
 from tests.unit.admin.test_doctor_checks import cluster, codes, examine
+from tests.unit.history.events import event
 
 A = Held("a", "orders:0")
 LOOP: list[tuple[int, list[Record]]] = [
@@ -106,6 +112,19 @@ def test_what_was_read_all_day_was_read_of_late() -> None:
     assert isinstance(group, GroupDescription)
     facts = Facts(group, 9_500_000, 8_000_000, 0, recorded=Recorded([event]))
     assert read_of_late(facts) == {place: 9_000_000}
+
+
+@pytest.mark.parametrize("pending", [(), (7,)], ids=["no transaction", "one that is open"])
+def test_a_group_of_which_only_offsets_are_on_record_never_had_a_member(pending: tuple[int, ...]) -> None:
+    """While a transaction was open, it counted as a group that may have had some."""
+    place = TopicPartition("orders", 0)
+    at = Committed(7, -1, "", 9_000_000, -1, ZERO_UUID, 3, 1, 9_000_000)
+    state = GroupState("g", offsets={place: at}, pending={producer: {place: at} for producer in pending})
+    commit = replace(event(Kind.COMMITTED, timestamp_ms=8_500_000), end_timestamp_ms=9_000_000)
+    (group,) = groups_only(cluster(group=classic_group("g", state="Empty")).cluster(), ["g"]).values()
+    assert isinstance(group, GroupDescription)
+    facts = Facts(group, 9_500_000, 8_000_000, 0, recorded=Recorded([commit], state.view(), state.pending))
+    assert len([*outside(facts)]) == 1
 
 
 def test_records_stamped_1970_are_asked_for_from_the_first_on() -> None:
