@@ -104,6 +104,7 @@ def _recorded(
     known: Recorded,
 ) -> Recorded:
     """Return the records of one group; of the log that has them the rest is `known`."""
+    events = [_without_former_topics(event, ids) if event.before else event for event in events]
     if state is None:
         return replace(known, events=events, restarts=restarts)
     members, offsets = state.members, state.offsets
@@ -135,6 +136,15 @@ def _recorded(
             if partition not in owned
         },
     )
+
+
+def _without_former_topics(event: Event, ids: Mapping[str, bytes]) -> Event:
+    """Return the event without the offsets of topics that were made again: those of the new ones differ."""
+    before = (
+        (was, topic_id) if topic_id in (ZERO_UUID, ids.get(partition.topic, topic_id)) else (-1, topic_id)
+        for partition, (was, topic_id) in zip(event.partitions, event.before, strict=True)
+    )
+    return replace(event, before=tuple(before))
 
 
 def look_into_deliveries(

@@ -51,7 +51,7 @@ def _before(facts: Facts) -> dict[TopicPartition, tuple[int, Event]]:
     before: dict[TopicPartition, tuple[int, Event]] = {}
     for event in facts.recent:
         if event.kind in _KINDS and facts.age_ms(event.timestamp_ms) >= passed:
-            for partition, was in zip(event.partitions, event.before, strict=False):
+            for partition, (was, _) in zip(event.partitions, event.before, strict=False):
                 if was > before.get(partition, (-1, event))[0]:
                     before[partition] = was, event
     return before

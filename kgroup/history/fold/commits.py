@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
+from kgroup.domain import ZERO_UUID, TopicPartition, count_of, partitions_text, uuid_text
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.marks import Mark, mark_in
 from kgroup.history.fold.ownership import GivenUp, owners
@@ -231,7 +231,7 @@ def rewound(
         suspicious=suspicious,
         proven=proven,
         partitions=(partition,),
-        before=() if new_topic or former is not None else (rewind.before,),
+        before=() if new_topic or former is not None else ((rewind.before, ZERO_UUID),),
     )
 
 

@@ -188,8 +188,11 @@ class Event:
     log_topic: str = OFFSETS_TOPIC
     records: tuple[Delivered, ...] = ()
     """The records of a topic that it is about; only for share groups."""
-    before: tuple[int, ...] = field(default=(), compare=False)
-    """The offsets of `partitions` before they were set back or removed; empty if a former topic's."""
+    before: tuple[tuple[int, bytes], ...] = field(default=(), compare=False)
+    """The offsets of `partitions` before they were set back or removed, and the ids of their topics.
+
+    Empty if a former topic's; an id that is not known is ZERO_UUID.
+    """
 
     @property
     def last_ms(self) -> int:

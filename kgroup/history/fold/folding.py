@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from kgroup.domain import TopicPartition, count_of, partitions_text, uuid_text
+from kgroup.domain import ZERO_UUID, TopicPartition, count_of, partitions_text, uuid_text
 from kgroup.history.fold.changes import report_changes
 from kgroup.history.fold.commits import Spans, rewound, transaction_ended
 from kgroup.history.fold.events import Event, Kind
@@ -417,7 +417,10 @@ class Fold:
             proven=proven,
             partitions=places,
             count=len(places),
-            before=tuple(-1 if was is None else was.offset for was in map(removed.get, places)),
+            before=tuple(
+                (-1, ZERO_UUID) if was is None else (was.offset, was.topic_id)
+                for was in map(removed.get, places)
+            ),
         )
 
     def _close_spans(self, out: list[Event]) -> None:
