@@ -124,9 +124,19 @@ TRANSACTION_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
 
 
+UUID_LENGTH = 22
+"""The length of a UUID as Kafka writes it."""
+
+
 def uuid_text(value: bytes) -> str:
     """Return a topic or member uuid as Kafka prints it: 22 characters of URL-safe base64, no padding."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def of_client(member_id: str, instance_id: str | None, client_id: str | None) -> str:
+    """Return ` of client ID` for a member known only by a UUID, which says nothing (KIP-848); else ""."""
+    bare = not instance_id and len(member_id) == UUID_LENGTH
+    return f" of client {client_id}" if bare and client_id else ""
 
 
 def id_text(value: bytes) -> str:

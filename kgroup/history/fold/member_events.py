@@ -67,6 +67,11 @@ def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
             held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
             ways = (Way.FENCED, *ways)
+    elif (told := _told_to_rejoin(step, carry, member)) is not None:
+        held += f", had not rejoined for {_ago(step, told)}"
+        if step.timestamp_ms - told >= member.rebalance_timeout_ms > 0:
+            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
+            ways, cause = (Way.FENCED, *ways), "removed for that, unless it left, or an admin removed it"
     step.ways[member.member_id] = ways
     step.report(
         Kind.MEMBER_LEFT_OR_EXPIRED,
@@ -80,6 +85,12 @@ def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
 
 def _ago(step: GroupStep, since: int) -> str:
     return duration_text(max(0, step.timestamp_ms - since))
+
+
+def _told_to_rejoin(step: GroupStep, carry: Carry, member: RecordedMember) -> int | None:
+    """Return since when a classic member of a consumer group is told to rejoin; None if it is not."""
+    missed = member.protocol == CLASSIC and step.before.kind == CONSUMER and carry.started
+    return carry.started[0][1] if missed and member.epoch < step.before.assignment_epoch else None
 
 
 def report_replaced(step: GroupStep, members: Membership) -> None:
@@ -194,7 +205,8 @@ def report_reconciliation(step: GroupStep, carry: Carry, members: Membership) ->
         elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
-        elif was is None or _place(was) != _place(member):
+        # A conversion writes the place of each member anew, also of those that it does not move.
+        elif was is None or _place(was) != _place(member) or step.before.kind != step.after.kind:
             _report_place(step, was, member, more)
 
 

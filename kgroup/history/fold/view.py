@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition, value
+from kgroup.domain import GROUP_TYPES, MemberStatus, TopicPartition, of_client, value
 from kgroup.history.fold.tasks import StreamsClient
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 from kgroup.protocol.subscription import Subscription
@@ -15,9 +15,6 @@ SIMPLE = "simple"
 LEFT_FOR_NOW = -2
 INTERRUPTED = -2
 """In place of the topology epoch whose description is stored."""
-
-UUID_LENGTH = 22
-"""The length of a UUID as Kafka writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +70,8 @@ class RecordedMember:
 
     @property
     def of_client(self) -> str:
-        """` of client ID` if the member is known only by a UUID, which says nothing (KIP-848); else ""."""
-        bare = not self.instance_id and len(self.member_id) == UUID_LENGTH
-        return f" of client {self.client_id}" if bare and self.client_id else ""
+        """` of client ID` if the member is known only by a UUID; else ""."""
+        return of_client(self.member_id, self.instance_id, self.client_id)
 
     @property
     def holds(self) -> frozenset[TopicPartition]:

@@ -12,6 +12,7 @@ from kgroup.history.fold.folding import Extras
 from kgroup.history.fold.removals import Today
 from kgroup.history.replay import replay
 from kgroup.protocol import group_records as r
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .logs import GROUP, MemoryLog, batch, commit
@@ -68,6 +69,50 @@ def gone(silent_s: float, *, session_ms: int = 3_000, static: bool = False) -> s
     )
     assert not event.proven
     return event.cause or ""
+
+
+def of_group(key: RecordKey, value: RecordValue | None) -> Record:
+    return r.encode_key(key), None if value is None else r.encode_value(value)
+
+
+def epochs(to: int) -> list[Record]:
+    reached = r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=to)
+    return [
+        of_group(r.ConsumerGroupMetadataKey(group_id=GROUP), r.ConsumerGroupMetadataValue(epoch=to)),
+        of_group(r.ConsumerGroupTargetAssignmentMetadataKey(group_id=GROUP), reached),
+    ]
+
+
+def member_of(name: str, epoch: int, classic: bool) -> list[Record]:
+    spoken = r.ClassicMemberMetadata(session_timeout_ms=90_000) if classic else None
+    joined = r.ConsumerGroupMemberMetadataValue(
+        client_id="app", client_host="/h", rebalance_timeout_ms=6_000, classic_member_metadata=spoken
+    )
+    now = r.ConsumerGroupCurrentMemberAssignmentValue(member_epoch=epoch, previous_member_epoch=epoch)
+    return [
+        of_group(r.ConsumerGroupMemberMetadataKey(group_id=GROUP, member_id=name), joined),
+        of_group(r.ConsumerGroupCurrentMemberAssignmentKey(group_id=GROUP, member_id=name), now),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("classic", "at_s", "fenced"), [(True, 26, True), (True, 23, False), (False, 26, False)]
+)
+def test_a_classic_member_of_a_consumer_group_that_did_not_rejoin(
+    classic: bool, at_s: int, fenced: bool
+) -> None:
+    """It had not left, and no admin had removed it: epoch 2 began 6 s before, its rebalance timeout."""
+    there = (r.ConsumerGroupMemberMetadataKey, r.ConsumerGroupCurrentMemberAssignmentKey)
+    events = told(
+        (0, [*epochs(1), *member_of("a", 1, classic=False), *member_of("b", 1, classic=classic)]),
+        (20, epochs(2)),
+        (20.5, member_of("a", 2, classic=False)[1:]),
+        (at_s, [of_group(key(group_id=GROUP, member_id="b"), None) for key in there]),
+    )
+    gone = one(events, Kind.MEMBER_LEFT_OR_EXPIRED)
+    assert ("had not rejoined for" in gone.detail) == classic
+    assert ("its whole rebalance timeout of 6 s" in gone.detail) == fenced
+    assert (gone.cause == "removed for that, unless it left, or an admin removed it") == fenced
 
 
 def test_hung_in_poll_is_named() -> None:

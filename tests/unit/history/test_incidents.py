@@ -31,8 +31,10 @@ def without_ids_and_times(told: str) -> str:
     made_up = r"\bapp-[0-9a-f-]{18,}…|(?<![\w+/])[\w+/]{22}(?![\w+/])"
     for number, name in enumerate(dict.fromkeys(re.findall(made_up, told)), start=1):
         told = told.replace(name, f"member {number}")
-    # a target lists its members by id
-    return re.sub(r"(target of epoch \d+: )(.*)", lambda m: m[1] + "; ".join(sorted(m[2].split("; "))), told)
+    # a target lists its members by id, and so does a batch what they have
+    told = re.sub(r"(target of epoch \d+: )(.*)", lambda m: m[1] + "; ".join(sorted(m[2].split("; "))), told)
+    places = r"(?:^(\S+) consumer e\d+ member-[rw].*\n)(?:^\1 consumer e\d+ member-[rw].*\n)+"
+    return re.sub(places, lambda m: "".join(sorted(m[0].splitlines(keepends=True))), told, flags=re.MULTILINE)
 
 
 def life_of_an_application(name: str) -> list[str]:
