@@ -274,8 +274,8 @@ CODES: dict[str, Code] = {
     "KG201": Code(
         INFO,
         "Members of a consumer group still speak the classic protocol",
-        "Finish the rolling restart with group.protocol=consumer.",
-        ("kgroup upgrade watch GROUP",),
+        "Finish the rolling restart with group.protocol=consumer, or, on the way back, with classic.",
+        ("kgroup upgrade watch GROUP", "kgroup downgrade watch GROUP"),
     ),
     "KG211": Code(
         WARN,

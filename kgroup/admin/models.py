@@ -11,7 +11,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from kgroup.admin.statuses import READ, PartitionStatus, Status
-from kgroup.domain import GROUP_TYPES, MemberStatus, OffsetAndMetadata, TopicPartition, place_of, value
+from kgroup.domain import (
+    GROUP_TYPES,
+    MemberStatus,
+    OffsetAndMetadata,
+    TopicPartition,
+    of_client,
+    place_of,
+    value,
+)
 
 if TYPE_CHECKING:
     from kgroup.protocol.embedded.connect import ConnectWorker
@@ -256,6 +264,11 @@ class Member:
     def name(self) -> str:
         """The instance id, or the member id of a dynamic member."""
         return self.instance_id or self.member_id
+
+    @property
+    def called(self) -> str:
+        """The name for people: with the client where it is a bare UUID."""
+        return self.name + of_client(self.member_id, self.instance_id, self.client_id)
 
     @property
     def partition_count(self) -> int | None:

@@ -33,6 +33,7 @@ from kgroup.admin.models import (
     Severity,
 )
 from kgroup.admin.read.findings import beyond_end, scope_text, some
+from kgroup.admin.read.group_facts import computes_target
 from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -191,16 +192,28 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
             yield f"{member.name}'s session ends within {session / 1000:g} s ({SESSION_TIMEOUT})"
 
 
-class _Waiting(NamedTuple):
-    """A rebalance that goes on: since which epoch, and whom it waits for.
+class _Late(NamedTuple):
+    """A member that has to confirm an epoch, as the records and as the description have it.
 
-    `late` are its members as the records and as the description have them, with their states; `due` those
-    that have to confirm an epoch, with the start of the first one that they missed.
+    `missed` is the start of the first epoch that it did not confirm.
     """
 
+    recorded: RecordedMember | None
+    member: Member
+    state: MemberStatus
+    missed: Event
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it confirms by joining again, when a heartbeat tells it to."""
+        return self.member.protocol == CLASSIC
+
+
+class _Waiting(NamedTuple):
+    """A rebalance that goes on: since which epoch, and whom it waits for."""
+
     started: Event
-    late: list[tuple[RecordedMember | None, Member, MemberStatus]]
-    due: list[tuple[RecordedMember | None, Member, Event]]
+    late: list[_Late]
 
 
 def _waiting(facts: Facts) -> _Waiting | None:
@@ -216,22 +229,17 @@ def _waiting(facts: Facts) -> _Waiting | None:
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
     done = (MemberStatus.STABLE, MemberStatus.WAITING)
     late = [
-        (member, view, state)
+        _Late(member, view, state, _missed(facts, view.member_epoch) or started)
         for member, view in now.values()
         # The record of one that has nothing more to give up does not say that it is an epoch behind.
         if (state := view.state if member is None or member.state in done else member.state) not in done
     ]
-    if {state for _, _, state in late} == {MemberStatus.LEFT}:
-        # What it has waits until it is back or its session ends, not for a rebalance timeout: KG103 says so.
+    # What one that left for now has waits until it is back or its session ends: KG103 says so.
+    there = [each for each in late if each.state != MemberStatus.LEFT]
+    if late and not there:
         return None
-    # Whoever left for now is due at its session's end.
-    due = [
-        (member, view, _missed(facts, view.member_epoch) or started)
-        for member, view, state in late
-        if state != MemberStatus.LEFT
-    ]
-    first = min((event for _, _, event in due), key=lambda event: event.timestamp_ms, default=started)
-    return _Waiting(first, late, due)
+    first = min((each.missed for each in there), key=lambda event: event.timestamp_ms, default=started)
+    return _Waiting(first, there)
 
 
 def _is_stuck(facts: Facts, waiting: _Waiting) -> bool | None:
@@ -250,7 +258,7 @@ def unshown(facts: Facts) -> Iterator[Unseen]:
         what = f"for how long it is {facts.group.state} is not known: {why}"
         yield Unseen(CLOCK_UNSURE.look, CLOCK_UNSURE.code, what)
     # The first epoch that a member missed began before the first one that is left.
-    missed = [view for _, view, event in waiting.due if 0 < (view.member_epoch or 0) < event.epoch - 1]
+    missed = [each for each in waiting.late if 0 < (each.member.member_epoch or 0) < each.missed.epoch - 1]
     lost = facts.lost(-1, f"since when it is {facts.group.state}") if missed else None
     if lost is not None:
         yield lost
@@ -263,17 +271,25 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     waiting = _waiting(facts)
     if waiting is None or not _is_stuck(facts, waiting):
         return
-    started, late, due = waiting
+    started, late = waiting
     age_s = facts.age_ms(started.timestamp_ms) / 1000
-    waited = [f"{view.name if member is None else name_of(member)} ({state})" for member, view, state in late]
-    known = [member for member, _, _ in late if member is not None]
-    deadlines = [
-        _deadline(facts, member, event.timestamp_ms) for member, _, event in due if member is not None
-    ]
+    known = [(each, each.recorded) for each in late if each.recorded is not None]
+    names = [each.member.called if each.recorded is None else name_of(each.recorded) for each in late]
+    waited = [f"{name} ({each.state})" for name, each in zip(names, late, strict=True)]
+    deadlines = [_deadline(facts, member, each.missed.timestamp_ms) for each, member in known]
+    members = facts.group.known_members
     hint = "the coordinator computes it at a heartbeat: none comes, or its assignor fails, as its log says"
     if late:
-        removal = removal_of(facts.group.group_id, known)
-        hint = f"a member confirms within its rebalance timeout, or is removed then; {removal} removes it now"
+        removal = removal_of(facts.group.group_id, [member for _, member in known])
+        how = "a member confirms within its rebalance timeout, or is removed then"
+        if all(each.is_classic for each in late):
+            how = "a classic member rejoins at its next poll, or is removed when its rebalance timeout ends"
+        hint = f"{how}; {removal} removes it now"
+    elif members and not computes_target(facts.group):
+        hint = (
+            "only a member that joins has it computed, as no member of the consumer protocol is left to send "
+            "heartbeats: start one, or restart a member"
+        )
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
@@ -354,8 +370,15 @@ def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
         who += f" has to give up {some(gone)} of a topic that was deleted or recreated, and"
     elif member.rebalance_timeout_ms < 0:
         return who
-    timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
-    return f"{who} is due by {utc(began_ms + member.rebalance_timeout_ms)} ({timeout})"
+    limit_s, until = member.rebalance_timeout_ms / 1000, utc(began_ms + member.rebalance_timeout_ms)
+    if member.protocol != CLASSIC:
+        return f"{who} is due by {until} (rebalance timeout {limit_s:g} s)"
+    # Its time runs from the heartbeat on that is answered so.
+    return (
+        f"{who} has to rejoin within {limit_s:g} s of the heartbeat that tells it to (its rebalance "
+        f"timeout), which ends at {until} at the earliest; without heartbeats its session ends after "
+        f"{member.session_timeout_ms / 1000:g} s"
+    )
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:

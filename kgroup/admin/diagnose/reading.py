@@ -542,7 +542,8 @@ class Course:
         """Return since when this member owns a partition; -1 where that is before what the history has.
 
         A classic group assigns anew with each generation, and a process that takes an instance id over gets
-        its partitions without one; in the consumer protocol a partition stays where it is.
+        its partitions without one; in the consumer protocol a partition stays where it is. A classic member
+        of a consumer group gets all anew whenever it joins.
         """
         if self.facts.group.type == CLASSIC:
             return max(self._completed_ms, self._replaced_ms.get(member_id, -1))
@@ -554,9 +555,13 @@ class Course:
         It is when it got it, but where compaction left only the last of its records.
         """
         got_ms = self.got_ms(partition, member_id)
-        since_ms = got_ms if self.facts.group.type == CLASSIC else self._joined_ms.get(member_id, got_ms)
+        since_ms = got_ms if self._speaks_classic(member_id) else self._joined_ms.get(member_id, got_ms)
         since_ms = min(since_ms, self.facts.since_ms)
         return got_ms if self.facts.is_whole(since_ms) else since_ms
+
+    def _speaks_classic(self, member_id: str | None) -> bool:
+        member = self._members.get(member_id or "")
+        return self.facts.group.type == CLASSIC or (member is not None and member.protocol == CLASSIC)
 
     def progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
         """Return what the log says of a partition's reading; None where its offset was set back.
@@ -580,22 +585,25 @@ class Course:
         newest, second = self._newest
         last = max(at, waits_ms)
         lost = None
-        if since > last:  # else who owns it now is the only one that could have ended
+        if since > last or self.got_ms(partition, member_id) < 0:  # else only who owns it now may have ended
             lost = self.facts.lost(last, f"whether members ended at the same record of {partition}")
+        if lost is None and since > last and not self._speaks_classic(member_id):
+            # Of one that came before, the first record that is left may be of a later epoch.
+            lost = self.facts.lost(self._came_ms.get(member_id, -1), f"since when {partition} has its owner")
         return Progress(
             since,
             second[0] if newest[1] == partition else newest[0],
             self._held_ms.get(partition, at),
             self._usual_ms,
-            len(self.ends(partition, row.instance_id, max(at, waits_ms))),
+            len(self.ends(partition, max(at, waits_ms))),
             "" if busy is None else str(busy),
             self._waits_ms(partition),
             lost,
         )
 
-    def ends(self, partition: TopicPartition, instance_id: str | None, since_ms: int) -> list[int]:
+    def ends(self, partition: TopicPartition, since_ms: int) -> list[int]:
         """Return when owners of a partition ended after this moment, that of its last commit or later."""
-        ended = (*self._ended_ms.get(partition, ()), *self._taken_ms.get(instance_id, ()))
+        ended = (*self._ended_ms.get(partition, ()), *self._taken_ms.get(partition, ()))
         return sorted(ms for ms in ended if ms >= since_ms)
 
     @cached_property
@@ -758,14 +766,21 @@ class Course:
         return ended_ms(self.facts.history or ())
 
     @cached_property
-    def _taken_ms(self) -> Mapping[str | None, list[int]]:
-        """When an instance id was taken over."""
-        return grouped((e.instance_id, e.timestamp_ms) for e in self._events.get(Kind.MEMBER_REPLACED, ()))
+    def _taken_ms(self) -> Mapping[TopicPartition, list[int]]:
+        """When another process took a partition over with the instance id of its owner."""
+        taken = self._events.get(Kind.MEMBER_REPLACED, ())
+        return grouped((partition, e.timestamp_ms) for e in taken for partition in e.partitions)
 
     @cached_property
     def _replaced_ms(self) -> Mapping[str | None, int]:
         """When a member last took an instance id over, by the member id that it got."""
         return {e.member_id: e.timestamp_ms for e in self._events.get(Kind.MEMBER_REPLACED, ())}
+
+    @cached_property
+    def _came_ms(self) -> Mapping[str | None, int]:
+        """When members came, if that is in the history."""
+        came = (*self._events.get(Kind.MEMBER_JOINED, ()), *self._events.get(Kind.MEMBER_REPLACED, ()))
+        return {event.member_id: event.timestamp_ms for event in came}
 
     @cached_property
     def _joined_ms(self) -> Mapping[str | None, int]:
@@ -778,12 +793,18 @@ class Course:
         got: dict[str | None, dict[TopicPartition, int]] = {}
         for event in self.facts.history or ():
             if event.kind in _OWNING:
-                had = got.get(event.member_id, {})
+                had = {} if self._speaks_classic(event.member_id) else got.get(event.member_id, {})
                 got[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
         return got
 
 
-_OWNING = (Kind.MEMBER_RECONCILED, Kind.MEMBER_REVOKING, Kind.MEMBER_WAITING, Kind.MEMBER_LEFT_FOR_NOW)
+_OWNING = (
+    Kind.MEMBER_REPLACED,
+    Kind.MEMBER_RECONCILED,
+    Kind.MEMBER_REVOKING,
+    Kind.MEMBER_WAITING,
+    Kind.MEMBER_LEFT_FOR_NOW,
+)
 """Events that list what a member of the consumer protocol owns."""
 
 
@@ -794,7 +815,7 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         return {}
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
-    ends = {p: course.ends(p, row.instance_id, facts.since_ms) for p, row in begun.items()}
+    ends = {p: course.ends(p, facts.since_ms) for p in begun}
     # What one of them did not commit, the next would have.
     since |= {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
     known = {partition: ms for partition, ms in since.items() if ms >= 0}

@@ -51,6 +51,9 @@ def restless(facts: Facts) -> Iterator[Found]:
         gone = f"{count_of(len(short), 'member')} gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
         evidence.append(f"the last of them at {utc(short[-1].timestamp_ms)}: {short[-1].cause}")
+    if back := sum(event.kind == Kind.DOWNGRADED for event in facts.recent):
+        lost = "each time its last member of the consumer protocol was gone"
+        evidence.append(f"{count_of(back, 'time')} it became a classic group, {lost}")
     if stormy and same:
         evidence.append(f"{same} with the same members and subscriptions")
     since = f"--since {utc(facts.since_ms)}"

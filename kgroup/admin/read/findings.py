@@ -164,6 +164,8 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
             "clients notice new partitions after metadata.max.age.ms, 5 minutes by default; the restart of a "
             "member makes the leader refresh at once. An assignor of your own may leave them out"
         )
+        if group.state == ASSIGNING:
+            hint = f"only a member that joins changes that: {command('doctor', group.group_id)} says why"
         are = "is" if len(free) == 1 else "are"
         yield f"{some(free)} {are} assigned to no member although the group is {group.state}", hint
 
@@ -312,7 +314,7 @@ def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
                 f"{len(classic)} of {count_of(len(group.known_members), 'member')} speak the classic "
                 f"protocol: {_names(classic)}"
             ),
-            command("upgrade watch", group.group_id),
+            f"to follow it, or on the way back downgrade watch: {command('upgrade watch', group.group_id)}",
         )
 
 
@@ -503,4 +505,4 @@ def scope_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _names(members: Sequence[Member]) -> str:
-    return first_of([member.name for member in members])
+    return first_of([member.called for member in members])

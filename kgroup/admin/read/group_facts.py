@@ -57,7 +57,7 @@ class GroupFacts:
         self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
         # What a member that left for now has to confirm waits for its session's end, and nothing moves.
         still = {member.state for member in group.known_members} <= {MemberStatus.STABLE, MemberStatus.LEFT}
-        self._moving = group.state == ASSIGNING or (group.state == RECONCILING and not still)
+        self._moving = computes_target(group) or (group.state == RECONCILING and not still)
         self._waiting: dict[tuple[str, bool, bool], Status] = {}
         # Then it is unread, whatever its topic and age.
         empty = self._members == 0 and not self._rebalances and not self._moving and unread is None
@@ -114,6 +114,8 @@ class GroupFacts:
             if offset is not None and isinstance(stable, int) and offset > stable:
                 readable = True  # only a reader of uncommitted records has committed that
         subscribed = True if owner is not None else self._subscribed(partition.topic, offset)
+        if owner is None and subscribed is True:
+            owner = self._awaited_by_all
         # The coordinator resolves patterns within seconds, when their members send heartbeats.
         resolving = subscribed is _UNRESOLVED and waited == 0
         return PartitionFacts(
@@ -157,6 +159,13 @@ class GroupFacts:
             for partition in partitions_of(member.target_assignment)
         }
 
+    @cached_property
+    def _awaited_by_all(self) -> Member | None:
+        """The member that left for now without which nobody has the next target computed."""
+        if self._group.state != ASSIGNING or self._moving:
+            return None
+        return next((m for m in self._group.known_members if m.state == MemberStatus.LEFT), None)
+
     def _subscribed(self, topic: str, committed: int | None) -> bool | Unseen:
         """Return whether a member subscribes to a topic, by name or by pattern."""
         names, patterns = self._subscriptions
@@ -180,6 +189,15 @@ class GroupFacts:
             or (member.subscribed_regex and fault_of(member.subscribed_regex))
             for member in self._group.known_members
         )
+
+
+def computes_target(group: GroupDescription) -> bool:
+    """Return whether a member is there whose heartbeats have the target computed that its group waits for.
+
+    Those of the classic protocol do not (KIP-848), and one that left for now sends none.
+    """
+    there = (member for member in group.known_members if member.state != MemberStatus.LEFT)
+    return group.state == ASSIGNING and any(member.protocol != CLASSIC for member in there)
 
 
 def unassigned_patterns(group: GroupDescription) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.diagnose.doctor import Checkup, examine_all
+from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.messages import describe_groups as dg
 from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering, written
@@ -77,6 +78,21 @@ def test_a_reader_that_begins_anew_after_its_offset_was_deleted_is_told() -> Non
     """The records of a deletion and of the first commit after it are no rewind."""
     told = finding(found(GONE, commits(105, {0: 1}), now_s=140, at=1), "KG322")
     assert told.evidence[0].startswith("orders-0: committed 1, and 9 before 1970-01-01T00:01:40Z: ")
+
+
+def test_an_offset_of_a_former_topic_went_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new topic's log was longer by then: up to 8 records were to be read again."""
+    former, new, refresh = b"f" * 16, b"n" * 16, LiveTopic.refresh
+
+    def named(topic: LiveTopic, names: object = None) -> None:
+        refresh(topic)
+        topic.topic_names = {new: "orders"}
+
+    monkeypatch.setattr(LiveTopic, "refresh", named)
+    after = (105, [commit("orders", 0, 1, group="g", commit_timestamp=105_000, topic_id=new)])
+    for topic_id, told in ((former, False), (new, True)):
+        before = (95, [commit("orders", 0, 9, group="g", commit_timestamp=95_000, topic_id=topic_id)])
+        assert ("KG322" in codes(found(before, GONE, after, now_s=140, at=1))) == told
 
 
 def test_what_its_members_do_is_seen_once_a_rebalance_has_ended() -> None:
