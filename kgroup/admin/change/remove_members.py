@@ -83,9 +83,16 @@ def plan_removal(
         for m in selection.member_ids
         if m not in known
     ]
-    heirs = len(members) - len(chosen)
+    heirs = [member for member in members if member not in chosen]
+    left_classic = group.type == CONSUMER and bool(heirs) and all(m.protocol == CLASSIC for m in heirs)
     present = [
-        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, effect_of(member, heirs))
+        ItemResult(
+            member.instance_id,
+            member.member_id,
+            ChangeStatus.PLANNED,
+            None,
+            effect_of(member, len(heirs)) + (_TURNS if left_classic and member.protocol == CONSUMER else ""),
+        )
         for member in chosen
     ]
     items = (*present, *dict.fromkeys(absent))
@@ -219,6 +226,10 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
 
 
 _ABSENT = "not in the group: no-op"
+_TURNS = (
+    "; only classic members stay: the group becomes classic and rebalances, or, where its migration policy "
+    "forbids that, nobody reads what was its own until a member joins"
+)
 _REJOINS = "if still running it rejoins at once as a new member"
 
 

@@ -7,6 +7,7 @@ size, embedded bytes, user data. The checks after those decide nothing there but
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kgroup.admin.codes import UNSTORED
 from kgroup.admin.migrate.client_kinds import KAFKA_STREAMS
@@ -17,6 +18,7 @@ from kgroup.admin.migrate.models import (
     BLOCKED,
     OK,
     POLICIES,
+    POLICY,
     READY,
     SHOWN,
     UNKNOWN,
@@ -37,7 +39,6 @@ from kgroup.protocol.embedded import connect
 from kgroup.protocol.embedded.member import CONNECT, application_of
 from kgroup.protocol.subscription import PROTOCOL_TYPE
 
-POLICY = "group.consumer.migration.policy"
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 CONSUMER_MAX_SIZE = "group.consumer.max.size"
 REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
@@ -137,13 +138,30 @@ def _converted(gathered: Evidence, patterns: Sequence[str]) -> MigrationPlan:
         )
         return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (done,))
     count = f"{len(classic)} of {count_of(len(group.known_members), 'member')}"
-    checks = [
-        Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
-    ]
+    who = first_of([member.called for member in group.known_members if member.protocol == CLASSIC])
+    said = f"the group is converted; {count} still speak the classic protocol: {who}"
+    checks = [Check("type", OK, said, None, evidence)]
     checks += served(gathered)
+    checks.append(_policy_half_way(gathered))
     checks += _room(gathered, len(group.known_members), any(m.instance_id for m in group.known_members))
     checks += check_patterns(patterns, gathered.topic_names, UPGRADE)
+    checks += consequences(gathered)
     return verdict_of(gathered, UPGRADE, checks)
+
+
+def _policy_half_way(gathered: Evidence) -> Check:
+    """Return what the migration policy does to a group that is converted while classic members stay."""
+    check = policy(gathered, UPGRADE)
+    if check.status != BLOCK:
+        return check
+    value = str((gathered.settings or {}).get(POLICY))
+    if value.lower() == "disabled":
+        refused = "classic members that rejoin, as each restart makes them, are refused with "
+        message = f"{POLICY}={value} (broker {gathered.broker}): {refused}INCONSISTENT_GROUP_PROTOCOL"
+        return replace(check, message=message)
+    back = "when its last member of the consumer protocol leaves before, the group is classic and stays so"
+    message = f"{POLICY}={value} (broker {gathered.broker}): {back}"
+    return replace(check, status=WARN, message=message)
 
 
 def _unstored(gathered: Evidence) -> Iterator[Check]:

@@ -9,17 +9,21 @@ from kgroup.admin.codes import UNSTORED
 from kgroup.admin.migrate.models import (
     ASSIGNORS,
     BROKER_SESSION_TIMEOUT,
+    DOWNGRADE,
     INFO,
     KNOWN_ASSIGNORS,
     OK,
+    POLICIES,
+    POLICY,
     SESSION_TIMEOUT,
     UNKNOWN,
+    UPGRADE,
     WARN,
     Check,
     Evidence,
     words,
 )
-from kgroup.admin.models import EMPTY, RANGE
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, RANGE
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.settings import number_of
 from kgroup.admin.shell import command
@@ -34,10 +38,14 @@ _SINK = re.compile(r"connector-consumer-.+-\d+")
 
 
 def consequences(gathered: Evidence) -> Iterator[Check]:
-    """Yield what an upgrade changes beyond the protocol; none of it decides."""
+    """Yield what an upgrade changes beyond the protocol, for the members that still speak the classic one.
+
+    None of it decides.
+    """
     if gathered.group.state != EMPTY:
-        yield from _health(gathered)
-        yield _assignor(gathered)
+        yield from health(gathered)
+        if gathered.group.type == CLASSIC:
+            yield _assignor(gathered)
         yield _static_ids(gathered)
     yield _session_timeout(gathered)
     yield Check(
@@ -49,15 +57,27 @@ def consequences(gathered: Evidence) -> Iterator[Check]:
     yield _client_software(gathered)
     if gathered.group.state != EMPTY:
         yield _client_settings(gathered)
-        yield Check(
-            "after",
-            INFO,
-            "the first consumer-protocol member converts the group; when the last one leaves while classic "
-            "members stay, it converts back",
-        )
+        yield _after(gathered)
 
 
-def _health(gathered: Evidence) -> Iterator[Check]:
+def _after(gathered: Evidence) -> Check:
+    """Return when the group changes its type, and with which of its members."""
+    value = str((gathered.settings or {}).get(POLICY)).lower()
+    if value in POLICIES[DOWNGRADE]:
+        back = "it converts back"
+    elif value in POLICIES[UPGRADE]:
+        stays = f"it stays a consumer group ({POLICY}={value})"
+        back = f"{stays}, and what that one had has no owner until one joins"
+    else:
+        back = f"{POLICY} decides whether it converts back"
+    there = [m for m in gathered.group.known_members if m.protocol == CONSUMER]
+    first = "" if there else "the first consumer-protocol member converts the group; "
+    last = f"the last one, now {there[0].called}," if len(there) == 1 else "the last one"
+    message = f"{first}when {last} leaves while classic members stay, {back}"
+    return Check("after", INFO, message, None, {"consumer": [m.name for m in there]})
+
+
+def health(gathered: Evidence) -> Iterator[Check]:
     """Yield what is wrong with the group before the roll: afterwards it would look like the roll's doing."""
     hint = f"see to it before the roll: {command('doctor', gathered.group.group_id)}"
     if (hidden := gathered.findings_error) is not None:
@@ -83,7 +103,7 @@ def software_of(group_id: str, client_id: str) -> str | None:
 
 
 def _client_software(gathered: Evidence) -> Check:
-    ids = [member.client_id for member in gathered.members]
+    ids = [member.client_id or "" for member in gathered.remaining]
     names = [software_of(gathered.group.group_id, client_id) for client_id in ids]
     software = {name: names.count(name) for name in sorted({known for known in names if known is not None})}
     evidence = {"client_ids": sorted(set(ids)), "software": software or None}
@@ -101,7 +121,7 @@ def _client_software(gathered: Evidence) -> Check:
 def _client_settings(gathered: Evidence) -> Check:
     """Return the settings with which clients refuse to start in the consumer protocol, as far as visible."""
     shown = {}
-    used = gathered.group.assignor
+    used = gathered.group.assignor if gathered.group.type == CLASSIC else None
     if used is not None and used != DEFAULT_ASSIGNOR:
         shown[ASSIGNMENT_STRATEGY] = used
     timeouts = (
@@ -137,16 +157,17 @@ def _assignor(gathered: Evidence) -> Check:
 
 
 def _static_ids(gathered: Evidence) -> Check:
-    static = [member.instance_id for member in gathered.members if member.instance_id]
-    if not all(member.instance_id_known for member in gathered.members):
+    members = gathered.remaining
+    static = [member.instance_id for member in members if member.instance_id]
+    if not all(member.instance_id_known for member in members):
         message = "unknown: this broker does not report instance ids (Kafka 2.4 and later do)"
         return Check("static_ids", INFO, message, None, {"instance_ids": None, "dynamic": None})
-    evidence = {"instance_ids": sorted(static), "dynamic": len(gathered.members) - len(static)}
+    evidence = {"instance_ids": sorted(static), "dynamic": len(members) - len(static)}
     if not static:
         message = "none: each restart of the roll moves partitions (leave, then join)"
         return Check("static_ids", INFO, message, None, evidence)
-    if len(static) < len(gathered.members):
-        share = f"{len(static)} of {count_of(len(gathered.members), 'member')}"
+    if len(static) < len(members):
+        share = f"{len(static)} of {count_of(len(members), 'member')}"
         message = f"{share} are static; restarts of the others move partitions"
         return Check("static_ids", INFO, message, None, evidence)
     message = (

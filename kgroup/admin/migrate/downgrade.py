@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kgroup.admin.migrate.checks import CONSUMER_MAX_SIZE, POLICY, policy, verdict_of
+from kgroup.admin.migrate.checks import CONSUMER_MAX_SIZE, policy, verdict_of
+from kgroup.admin.migrate.consequences import health
 from kgroup.admin.migrate.models import (
     ALREADY,
     BLOCK,
     DOWNGRADE,
     INFO,
     OK,
+    POLICY,
     UNKNOWN,
     WARN,
     Check,
@@ -40,6 +42,7 @@ def plan_downgrade(gathered: Evidence, patterns: Sequence[str] = ()) -> Migratio
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
     else:
         checks += _online(gathered)
+        checks += health(gathered)
     checks += check_patterns(patterns, gathered.topic_names, DOWNGRADE)
     regexes = sorted({m.subscribed_regex for m in group.known_members if m.subscribed_regex})
     if regexes:

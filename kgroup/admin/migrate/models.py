@@ -18,6 +18,7 @@ from kgroup.admin.models import (
     Finding,
     GroupDescription,
     ItemError,
+    Member,
 )
 from kgroup.admin.settings import number_of
 from kgroup.domain import TopicPartition
@@ -32,6 +33,7 @@ BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 ASSIGNORS = "group.consumer.assignors"
 KNOWN_ASSIGNORS = frozenset({RANGE, "roundrobin", "sticky", COOPERATIVE_STICKY})
 SHOWN = 5
+POLICY = "group.consumer.migration.policy"
 POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", "downgrade")}
 
 
@@ -163,6 +165,11 @@ class Evidence:
     preview: bool = False
     findings: tuple[Finding, ...] = ()
     findings_error: ItemError | None = None
+
+    @property
+    def remaining(self) -> tuple[MemberEvidence | Member, ...]:
+        """The members that still speak the classic protocol: of a classic group all, by their own bytes."""
+        return self.members or tuple(m for m in self.group.known_members if m.protocol == CLASSIC)
 
     def number(self, name: str) -> int | None:
         """Return a numeric setting of the coordinator; None when unknown."""

@@ -134,22 +134,22 @@ def _naming(gathered: Evidence) -> Check:
 def _session_timeout(gathered: Evidence, restarts: Sequence[int] | None) -> Check:
     limit = LIMITS[gathered.group.type]
     most = gathered.number(limit)
-    # The members' session timeouts in ms, ascending; None where they are unknown.
-    now: list[int] | None
-    if gathered.group.type == CONSUMER:
-        ms = number_of(session_ahead(gathered))
-        now = None if ms is None else [ms]
-        where = command(
-            "config set", gathered.group.group_id, options="consumer.session.timeout.ms=MS --execute"
-        )
-    else:
-        timeouts, members = (
-            gathered.logged.session_timeouts if gathered.logged else {},
-            gathered.group.known_members,
-        )
-        known = [timeouts[member.member_id] for member in members if member.member_id in timeouts]
-        now = sorted(set(known)) if len(known) == len(members) > 0 else None
-        where = "session.timeout.ms of the clients"
+    group, timeouts = gathered.group, gathered.logged.session_timeouts if gathered.logged else {}
+    ahead, members = number_of(session_ahead(gathered)), group.known_members
+    # Those of the consumer protocol have the group's, classic ones each its own, in either type of group.
+    each = [ahead if m.protocol == CONSUMER else timeouts.get(m.member_id) for m in members]
+    if not members and group.type == CONSUMER:
+        each = [ahead]
+    known = {ms for ms in each if ms is not None}
+    # The members' session timeouts in ms, ascending; None where some are unknown.
+    now = sorted(known) if each and None not in each else None
+    newer = command("config set", group.group_id, options="consumer.session.timeout.ms=MS --execute")
+    protocols = {m.protocol for m in members} or {group.type}
+    where = ", and ".join(
+        text
+        for protocol, text in ((CONSUMER, newer), (CLASSIC, "session.timeout.ms of the clients"))
+        if protocol in protocols
+    )
     evidence = {"restarts_ms": None if restarts is None else sorted(restarts), "members_ms": now, limit: most}
     if not restarts:
         why = "--read-log looks for them in the records" if restarts is None else "the records show none"

@@ -195,7 +195,7 @@ class Tracker:
             waits += _held_up(group, member)
         away = [m for m in remaining if m.member_epoch != LEFT_FOR_NOW]
         if away:
-            names = ", ".join(sorted(m.name for m in away)[:SHOWN]) + (" …" if len(away) > SHOWN else "")
+            names = ", ".join(sorted(m.called for m in away)[:SHOWN]) + (" …" if len(away) > SHOWN else "")
             waits.append(
                 ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
             )
@@ -215,14 +215,17 @@ def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str
     if member.state == MemberStatus.LEFT:
         hint = "start its successor under the same instance id, or: "
         hint += command("remove-members", group.group_id, options=f"--instance-id {list_item(member.name)}")
-        yield "left", f"{member.name} left for now and keeps {_some(owned)}", hint
+        yield "left", f"{member.called} left for now and keeps {_some(owned)}", hint
     elif member.state == MemberStatus.REVOKING:
-        yield "revoking", f"{member.name} has not given up {_some(owned - target)}", None
+        yield "revoking", f"{member.called} has not given up {_some(owned - target)}", None
     elif member.state == MemberStatus.WAITING:
         missing, members = target - owned, group.known_members
-        holders = sorted({m.name for m in members if partitions_of(m.assignment) & missing})
+        holders = sorted({m.called for m in members if partitions_of(m.assignment) & missing})
         by = f", held by {', '.join(holders)}" if holders else ""
-        yield "waiting", f"{member.name} waits for {_some(target - owned)}{by}", None
+        yield "waiting", f"{member.called} waits for {_some(target - owned)}{by}", None
+    elif member.state == MemberStatus.BEHIND:
+        epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
+        yield "behind", f"{member.called} has not confirmed its assignment ({epochs})", None
 
 
 def _some(partitions: Collection[TopicPartition]) -> str:

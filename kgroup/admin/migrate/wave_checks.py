@@ -37,7 +37,7 @@ def judged(
 def _moved(last: GroupDescription) -> RuleCheck:
     if last.members is None:
         return RuleCheck("moved", UNKNOWN, "which protocol the members use is unknown")
-    behind = [member.name for member in last.members if member.protocol != CONSUMER]
+    behind = [member.called for member in last.members if member.protocol != CONSUMER]
     if last.type != CONSUMER or behind:
         which = f": {first_of(behind)}" if behind else ""
         return RuleCheck(

@@ -121,14 +121,11 @@ def _code(look: Look) -> ExitCode:
 def text(look: Look) -> str:
     """Return a look in one line."""
     parts = [(iso(look.timestamp_ms) or "")[11:], _head(look)]
-    if look.remaining:
-        parts.append("remaining " + ", ".join(look.remaining))
     if look.unowned:
         parts.append("no owner " + assignment_text(look.unowned))
-    if look.status == WATCHING:
-        parts += [wait.message for wait in look.waits if wait.code != "not_rolled"]
-    else:
-        parts += [f"unowned {_unowned(look)}", *(wait.message for wait in look.waits)]
+    if look.status != WATCHING:
+        parts.append(f"unowned {_unowned(look)}")
+    parts += [wait.message for wait in look.waits]
     return "  ".join(parts)
 
 

@@ -92,12 +92,19 @@ def test_the_session_in_use_is_compared_where_all_are_known(changes, now, status
 
 
 def test_the_session_of_a_consumer_group_is_its_setting() -> None:
-    made = evidence(settings=SETTINGS, group=group(members=(member("a"),), type="consumer"))
+    newer, older = replace(member("a"), protocol="consumer"), member("b")
+    made = evidence(settings=SETTINGS, group=group(members=(newer,), type="consumer"))
     made = replace(made, own_settings={"consumer.session.timeout.ms": "20000"})
     made = replace(made, settings=SETTINGS | {"group.consumer.max.session.timeout.ms": "60000"})
     (check,) = [c for c in plan_of_static(made, True, (9 * S,)).checks if c.code == "session_timeout"]
     assert (check.status, check.evidence["members_ms"]) == ("warn", [20 * S])
     assert "the members use 20 s now" in check.message
+    # A classic member of it has its own.
+    half_way = replace(made, group=group(members=(newer, older), type="consumer"))
+    for logged, now in ((None, None), (Logged(3, None, {"b": 45 * S}), [20 * S, 45 * S])):
+        plan = plan_of_static(replace(half_way, logged=logged), True, (9 * S,))
+        (check,) = [c for c in plan.checks if c.code == "session_timeout"]
+        assert check.evidence["members_ms"] == now
 
 
 def held(at_s: int, count: int) -> Holdings:

@@ -99,11 +99,13 @@ def test_causes_and_since_when(tracker):
         member("a", (0, 1), target=(0,), state="revoking"),
         member("b", (), target=(1,), state="waiting"),
         member("s", (), state="left", epoch=-2),
+        member("o", (), "classic", state="behind", epoch=0),
     )
     look(tracker, 0, *members, state="Reconciling")
     waits = {wait.code: wait for wait in look(tracker, 70, *members, state="Reconciling").waits}
     assert waits["revoking"].message == "a has not given up t-1"
     assert waits["waiting"].message == "b waits for t-1, held by a"
+    assert waits["behind"].message == "o has not confirmed its assignment (epoch 0, the assignment's is 1)"
     assert waits["left"].hint.endswith("--instance-id s")
     assert {wait.since_ms for wait in waits.values()} == {0}
 
