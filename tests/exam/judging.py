@@ -54,6 +54,8 @@ CODES = {
     ("damaged", "error"): "KG321",
 }
 """The finding that names a status."""
+HALF_WAY = frozenset({"KG201"})
+"""What is true of a group that is being upgraded, and no more than that."""
 UNSTORED = "KG123"
 WEIGHTS = ("info", "warn", "error")
 
@@ -205,19 +207,32 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     for expected in (*truth.broken, *named, *([frozenset({"KG302"})] if dead else [])):
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
+    yield from _names(group, found, truth)
     for code in sorted(truth.holding & codes):
         messages = [each["message"] for each in found.doctor["findings"] if each["code"] == code]
         yield Fault("doctor", f"{code} is found, and holds: {messages[0][:120]}")
     there = all(part.exists for part in group.parts.values())
     quiet = there and not group.ends
-    if not truth.broken and truth.sick is False and _calm(truth) and quiet:
+    broken = [codes for codes in truth.broken if codes != HALF_WAY]
+    if not broken and truth.sick is False and _calm(truth) and quiet:
         noise = sorted(
             f"{each['code']} {each['message'][:80]}"
             for each in found.doctor["findings"]
-            if each["severity"] != "info"
+            if each["severity"] != "info" and (each["code"] != "KG111" or not group.mixed)
         )
         if noise and group.state.membership == "stable" and group.members:
             yield Fault("doctor", f"alarm in a sound state: {noise}")
+
+
+def _names(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
+    """Yield the findings that name other members than those that they are about."""
+    everyone = {member.instance or member.member_id for member in group.members}
+    for each in found.doctor["findings"]:
+        if each["code"] in truth.named:
+            said = {name for name in everyone if name in each["message"]}
+            if said != (meant := {*truth.named[each["code"]]}):
+                why = f"{each['code']} names {sorted(said)} of the members, not {sorted(meant)}"
+                yield Fault("doctor", f"{why}: {each['message'][:80]}")
 
 
 def needs_time(group: Group) -> bool:

@@ -45,6 +45,9 @@ DOUBLE = (
     "protocol=consumer owner=dead-static log=idle others=quiet membership=flapping since=400 seed=1",
     "log=compacted since=5 delay=rarely seed=850000297",
     "protocol=streams since=1200 delay=rarely seed=820000102",
+    "protocol=mixed",
+    "protocol=mixed commits=none membership=flapping since=400 seed=5",
+    "protocol=mixed owner=dead-static commits=none since=120 seed=1122",
 )
 """States without which a check would not be missed."""
 VIEWS = ("all", "broker", "replicas", "cleaned")
@@ -86,6 +89,10 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.earliest_ms", lambda self, *at: self.got_ms(*at)),
     ("kgroup.admin.diagnose.doctor.unshown", lambda _: iter(())),
     ("kgroup.admin.diagnose.facts.Facts.starts", ()),
+    (
+        "kgroup.admin.diagnose.reading.Course._speaks_classic",
+        lambda self, _: self.facts.group.type == "classic",
+    ),
     ("kgroup.admin.diagnose.reading._made", lambda *found: import_module(STATUSES).Progress(found[3])),
 )
 """Checks in no table, what keeps a wrong time from deciding, and what is there without them."""
@@ -100,7 +107,6 @@ ELSEWHERE = frozenset(
         "KG116",
         "KG117",
         "KG118",
-        "KG201",
         "KG211",
         "KG303",
         "KG304",

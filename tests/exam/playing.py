@@ -21,6 +21,7 @@ from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -56,6 +57,7 @@ from .sharing import ShareMember
 from .states import TRANSACTED, State
 
 POLL_MS = 300_000
+EAGER = "range"
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000, "interval": 300, "rarely": 300}
 INTERVAL_MS = 60_000
@@ -179,6 +181,10 @@ class Member:
     topics: tuple[str, ...]
     instance: str | None = None
     regex: str | None = None
+    classic: bool = False
+    """Whether it speaks the classic protocol, in whatever group."""
+    deaf: bool = False
+    """Whether it does not rejoin when it is told to."""
     member_id: str = ""
     epoch: int = -1
     owned: frozenset[Place] = frozenset()
@@ -254,7 +260,10 @@ class Group:
         members = [first] if state.others == "alone" else [first, Member("b", both)]
         if state.subscription == "two-applications":
             first.topics, members[1].topics = (self.main,), (self.side,)
-        for member in members:
+        for number, member in enumerate(members):
+            member.classic = state.protocol == "classic"
+            if self.mixed:
+                member.classic = state.first_is_classic == (number == 0)
             if state.subscription == "other-topic":
                 member.topics = (self.side,)
             if state.subscription == "pattern-of-nothing":
@@ -266,8 +275,14 @@ class Group:
     # members
 
     @property
+    def mixed(self) -> bool:
+        return self.state.protocol == "mixed"
+
+    @property
     def classic(self) -> bool:
-        return self.state.protocol == "classic"
+        """Whether it is a classic group: a mixed one is where only its classic members are left."""
+        left = bool(self.members) and all(m.classic for m in self.members)
+        return left if self.mixed else self.state.protocol == "classic"
 
     @property
     def share(self) -> bool:
@@ -277,12 +292,50 @@ class Group:
         return next((m for m in self.members if place in m.owned), None)
 
     def _join(self) -> None:
-        if self.classic:
+        if self.mixed:
+            self._join_before(changed=next(m for m in self.members if m.classic != self.upgrades))
+        elif self.classic:
             self._join_classic(self.members)
         elif self.share:
             self._join_share()
         else:
             self._join_consumer()
+
+    @property
+    def assignor(self) -> str:
+        """What the members of the classic protocol list."""
+        return "cooperative-sticky" if self.mixed and self.state.seed // 8 % 2 else EAGER
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether the members of a mixed group are to speak the consumer protocol in the end."""
+        return self.state.seed // 4 % 2 == 0
+
+    def _join_before(self, changed: Member) -> None:
+        """All speak one protocol, and then one of them is restarted with the other one."""
+        changed.classic = self.upgrades
+        if self.upgrades:
+            self._join_classic(self.members)
+        else:
+            self._join_consumer()
+        self.machine.at(self.machine.now_ms + 1_000, lambda: self._change(changed))
+
+    def _change(self, member: Member) -> None:
+        at = self.members.index(member)
+        if member.instance is None:
+            self._leave(member)
+            self.members.insert(at, member)
+        member.classic, member.member_id, member.owned = not member.classic, "", frozenset()
+        self._joins(member)
+        self._settle()
+        self._swap()
+
+    def _joins(self, member: Member) -> None:
+        """A new process joins a group of the newer protocols."""
+        if not member.classic:
+            member.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
+        member.epoch = 0
+        self._beat(member, first=True)
 
     def _join_share(self) -> None:
         self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
@@ -301,20 +354,14 @@ class Group:
             self._owns(member, frozenset(p for p in self.parts if p.topic in member.topics) - taken)
 
     def _join_classic(self, members: Sequence[Member]) -> None:
-        slots: list[tuple[Member, Slot]] = []
-        for member in members:
-            slot = self._send_join(member)
-            if (
-                isinstance(slot.answer, JoinGroupResponse)
-                and slot.answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            ):
-                member.member_id = slot.answer.member_id
-                slot = self._send_join(member)
-            slots.append((member, slot))
+        slots = [(member, self._send_join(member)) for member in members]
         self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
 
     def _send_join(self, member: Member) -> Slot:
-        subscription = Subscription(member.topics, owned=tuple(sorted(member.owned))).encode(1)
+        # In a mixed group range is eager: its members give up all that they have, to join.
+        eager = self.mixed and self.assignor == EAGER
+        owned = () if eager else tuple(sorted(member.owned))
+        subscription = Subscription(member.topics, owned=owned).encode(1)
         request = JoinGroupRequest(
             group_id=self.name,
             session_timeout_ms=LONG_MS,
@@ -322,9 +369,14 @@ class Group:
             member_id=member.member_id,
             group_instance_id=member.instance,
             protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
+            protocols=(JoinGroupRequestProtocol(name=self.assignor, metadata=subscription),),
         )
-        return self.machine.begin(request, who=f"{self.name}-{member.name}")
+        slot = self.machine.begin(request, who=f"{self.name}-{member.name}")
+        answer = slot.answer
+        if isinstance(answer, JoinGroupResponse) and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            member.member_id = answer.member_id
+            return self._send_join(member)
+        return slot
 
     def _sync(self, slots: Sequence[tuple[Member, Slot]]) -> None:
         joined = [(member, slot.of(JoinGroupResponse)) for member, slot in slots]
@@ -347,7 +399,7 @@ class Group:
                 member_id=answer.member_id,
                 group_instance_id=member.instance,
                 protocol_type="consumer",
-                protocol_name="range",
+                protocol_name=self.assignor,
                 assignments=given if leads else (),
             )
             waiting.append((member, self.machine.begin(request, who=f"{self.name}-{member.name}")))
@@ -369,8 +421,8 @@ class Group:
 
     def _owns(self, member: Member, places: frozenset[Place]) -> None:
         for place in places:
-            # Whoever goes on with a partition of a classic group got it with the generation.
-            if self.classic or place not in member.owned:
+            # Whoever speaks the classic protocol gets all anew with each join.
+            if member.classic or place not in member.owned:
                 member.got_ms[place] = self.machine.now_ms
         member.owned = places
 
@@ -380,21 +432,30 @@ class Group:
             member.epoch = 0
             self._beat(member, first=True)
         self._settle()
-        # The first is the one that owns the subject.
-        if self.owner(self.subject) is not self.members[0] and self.owner(self.subject) is not None:
-            self._swap()
+        self._swap()
 
     def _swap(self) -> None:
-        """Give the cast by what the coordinator assigned: only a member's role in the state has a name."""
-        self.members.reverse()
+        """Give the cast by what the coordinator assigned: the first is the one that owns the subject."""
+        if self.owner(self.subject) is not self.members[0] and self.owner(self.subject) is not None:
+            self.members.reverse()
 
-    def _settle(self) -> None:
+    def _beats(self) -> None:
         for _ in range(4):
             for member in self.members:
                 if not member.left and not self.dead(member):
                     self._beat(member)
+
+    def _settle(self) -> None:
+        if self.classic:  # all others have left it
+            self.moving = self.waits_for_still = False
+            self._join_classic(self.members)
+            return
+        self._beats()
         # What began before has ended with it, unless it waits for one that left for now, that hangs, or died.
         self.moving = (self.moving and any(member.left for member in self.members)) or self._waits_for_still()
+        if self.waits_for_still and (self.mixed or self.state.others != "quiet"):
+            # Else nobody sends a heartbeat any more, and the next epoch stays without an assignment.
+            self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
         self.rebalances.append(self.machine.now_ms)
 
     def dead(self, member: Member) -> bool:
@@ -403,13 +464,20 @@ class Group:
 
     def _hangs(self, member: Member) -> bool:
         """Whether its heartbeats go on, and it takes and gives up nothing."""
-        hung = self.state.owner == "hung" and self.state.protocol == "consumer"
-        return hung and self.machine.now_ms >= member.stops_ms
+        hung = self.state.owner == "hung" and self.state.protocol in ("consumer", "mixed")
+        return member.deaf or (hung and self.machine.now_ms >= member.stops_ms)
+
+    @property
+    def awaited(self) -> list[Member]:
+        """Whom a rebalance of a group of the newer protocols waits for: they are at an older epoch."""
+        newest = max((member.epoch for member in self.members), default=0)
+        return [member for member in self.members if member.epoch < newest and not member.left]
 
     def _hung_is_removed(self) -> None:
         """The coordinator removed whoever confirmed nothing for its rebalance timeout; the others go on."""
         there = {member.member_id for member in self._described().members}
-        left = [member for member in self.members if member.member_id in there]
+        # Where only classic members are left the group is a classic one, and not described as this kind.
+        left = [m for m in self.members if (m.member_id in there if there else m.classic)]
         if len(left) < len(self.members):
             self.members = left
             self._settle()
@@ -434,6 +502,9 @@ class Group:
     def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:
         if self.state.protocol == "streams":
             self._beat_streams(member, first=first, epoch=epoch)
+            return
+        if member.classic:
+            self._beat_classic(member, first=first)
             return
         ids = {topic: self.machine.topic_id(topic) for topic in (self.main, self.side) if self._there(topic)}
         names = {topic_id: topic for topic, topic_id in ids.items()}
@@ -470,6 +541,38 @@ class Group:
                 if each.topic_id in names
             )
             self._owns(member, given)
+
+    def _beat_classic(self, member: Member, *, first: bool) -> None:
+        """The same of a classic member: it rejoins when it is told to, unless it hangs."""
+        who = f"{self.name}-{member.name}"
+        if not first:
+            beat = HeartbeatRequest(
+                group_id=self.name,
+                generation_id=member.epoch,
+                member_id=member.member_id,
+                group_instance_id=member.instance,
+            )
+            told = self.machine.ask(beat, HeartbeatResponse, who=who).error_code
+            assert told in (0, ErrorCode.REBALANCE_IN_PROGRESS), told
+            if not told or self._hangs(member):
+                return
+        joined = self._send_join(member).of(JoinGroupResponse)
+        assert joined.error_code == 0, joined
+        member.member_id, member.epoch = joined.member_id, joined.generation_id
+        sync = SyncGroupRequest(
+            group_id=self.name,
+            generation_id=member.epoch,
+            member_id=member.member_id,
+            group_instance_id=member.instance,
+            protocol_type=joined.protocol_type,
+            protocol_name=joined.protocol_name,
+        )
+        given = self.machine.ask(sync, SyncGroupResponse, who=who)
+        assert given.error_code in (0, ErrorCode.REBALANCE_IN_PROGRESS), given
+        if self.assignor == EAGER:
+            self._owns(member, frozenset())
+        if not given.error_code:
+            self._owns(member, frozenset(Assignment.decode(given.assignment).partitions))
 
     def _beat_streams(self, member: Member, *, first: bool, epoch: int | None) -> None:
         """The same of a streams group: a subtopology reads each topic, and owned are its tasks."""
@@ -512,7 +615,7 @@ class Group:
         return any(part.exists for place, part in self.parts.items() if place.topic == topic)
 
     def _leave(self, member: Member, *, for_now: bool = False) -> None:
-        if self.classic:
+        if member.classic:
             identity = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance)
             answer = self.machine.ask(
                 LeaveGroupRequest(group_id=self.name, members=(identity,)), LeaveGroupResponse
@@ -869,9 +972,6 @@ class Group:
             self._settle()
             # What a pattern matches is looked up every ten seconds at most.
             self.machine.at(self.machine.now_ms + 11_000, lambda: None if self.moving else self._settle())
-            if self.moving and self.state.others != "quiet":
-                # There nobody sends a heartbeat any more, and the next epoch stays without an assignment.
-                self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
 
     # owners
 
@@ -916,16 +1016,15 @@ class Group:
         if old is None:
             return
         self._ends(old.owned)
-        at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
+        at = self.members.index(old)
+        fresh = Member(old.name, old.topics, regex=old.regex, classic=old.classic)
         fresh.stops_ms = self.machine.now_ms
         self._leave(old)
         self.members.insert(at, fresh)
         if self.classic:
             self._join_classic(self.members)
             return
-        fresh.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
-        fresh.epoch = 0
-        self._beat(fresh, first=True)
+        self._joins(fresh)
         self._settle()
 
     def _fails(self) -> None:
@@ -1005,35 +1104,41 @@ class Group:
         """Another process joins with the instance id of the first member, which is fenced."""
         member = next(m for m in self.members if m.instance is not None)
         member.member_id = ""
-        answer = self._send_join(member).of(JoinGroupResponse)
-        assert answer.error_code == 0, answer
-        member.member_id, member.epoch = answer.member_id, answer.generation_id
-        self._owns(member, member.owned)
+        if self.mixed:
+            self._beat_classic(member, first=True)
+            self._settle()
+        else:
+            answer = self._send_join(member).of(JoinGroupResponse)
+            assert answer.error_code == 0, answer
+            member.member_id, member.epoch = answer.member_id, answer.generation_id
+            self._owns(member, member.owned)
         self.taken_over += 1
         self._ends(member.owned)
 
     def _third(self) -> None:
         self.moving = self.state.membership in ("rebalance", "stuck")
         settles = not self.moving
-        member = Member("c", (self.side,))
+        member = Member("c", (self.side,), classic=self.classic)
         if self.classic:
-            slot = self._send_join(member)
-            answer = slot.of(JoinGroupResponse)
-            member.member_id = answer.member_id
             slots = [(member, self._send_join(member))]
             self.members.append(member)
             if settles:
                 slots += [(m, self._send_join(m)) for m in self.members[:-1]]
                 self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
         else:
-            member.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
-            member.epoch = 0
             self.members.append(member)
-            self._beat(member, first=True)
+            self._joins(member)
+            if self.mixed and not settles:
+                # The others go on, and wait for the one of the classic protocol. If that is not eager, it
+                # joins once, and not again when it has given up what it has to.
+                for each in self.members:
+                    if each.classic and self.assignor != EAGER and not self.dead(each):
+                        self._beat(each)
+                    each.deaf = each.classic
+                self._beats()
+                self.moving = bool(self.awaited)
             if settles:
                 self._settle()
-                if any(map(self._hangs, self.members)):
-                    self.machine.at(self.machine.now_ms + POLL_MS + 1_000, self._hung_is_removed)
 
     def _third_goes(self) -> None:
         self._ends(self.members[-1].owned)

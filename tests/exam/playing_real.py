@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
@@ -17,11 +17,13 @@ from typing import Any
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Offset
 
+from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
+from kgroup.protocol.messages.consumer_group_describe import Member as DescribedMember
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
@@ -65,10 +67,12 @@ TIMES = {
     ),
 }
 """What happens when, by the longest `since` in seconds: nothing moves a real broker's time."""
+CHANGED_MS = 4_000
 SETTLED_MS = 2_000
 """The first records are written so long after all members have what there is."""
 SETTLING_S = 240
 LEFT_EPOCH = -2
+CLASSIC_MEMBER = 0
 
 
 def unplayable(state: State, release: str, longest: int) -> str:
@@ -119,6 +123,8 @@ class RealGroup(Group):
         self.spoiled: list[str] = []
         self.present: set[str] = set()
         self.outsider: Consumer | None = None
+        self.late: frozenset[str] = frozenset()
+        """Whom a rebalance waits for, by the broker."""
         self._starts = count()
         super().__init__(machine, state, name)  # type: ignore[arg-type]
 
@@ -146,7 +152,14 @@ class RealGroup(Group):
         if self.share:
             self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
         for member in self.members:
-            self._open(member) if self.share else self._start(member)
+            if self.share:
+                self._open(member)
+            elif self.mixed and member.classic != self.upgrades:
+                # Whoever changes its protocol is restarted once all are there: while a group's first
+                # generation forms, Kafka 4.3.1 answers one of the consumer protocol with an unknown error.
+                self.machine.at(self.machine.now_ms + CHANGED_MS, partial(self._start, member))
+            else:
+                self._start(member)
 
     def _open(self, member: Member) -> None:
         """Start a member of a share group; it polls again and again, and accepts all that comes."""
@@ -194,7 +207,7 @@ class RealGroup(Group):
             "poll_s": 0.6,
             "fetch.wait.max.ms": 10_000,
             "topic.metadata.refresh.interval.ms": self.by.choice([2_000, 300_000]),
-            **(classic if self.classic else {"group.remote.assignor": "range"}),
+            **(classic if member.classic else {"group.remote.assignor": "range"}),
         }
         begun = host.begin(
             "start",
@@ -205,7 +218,7 @@ class RealGroup(Group):
             instance=member.instance,
             topics=list(member.topics),
             pattern=f"^{member.regex}" if member.regex else None,
-            protocol=self.state.protocol,
+            protocol="classic" if member.classic else "consumer",
             assignor="range",
             session_ms=LIMIT_MS,
             config=config,
@@ -220,11 +233,13 @@ class RealGroup(Group):
         """Take from a client what it owns now."""
         _, member = self.clients[name]
         owned = frozenset(Place(*each) for each in row["assignment"]) & self.parts.keys()
-        if row["fatal"] and member.member_id == name and member in self.members:
-            self.spoiled.append(f"{name} ended: {row['fatal']}")
+        why = f"{name} ended: {row['fatal']}"
+        lost = row["fatal"] and member.member_id == name and member in self.members
+        if lost and why not in self.spoiled:
+            self.spoiled.append(why)
         if self.seen.get(name) == (now := (row["rebalances"], owned)) or member.member_id != name:
             return
-        if self.classic and row["rebalances"] != self.seen.get(name, (0, None))[0]:
+        if member.classic and row["rebalances"] != self.seen.get(name, (0, None))[0]:
             self.rebalances.append(self.machine.now_ms)
         self.seen[name] = now
         fresh = owned - member.owned
@@ -306,7 +321,8 @@ class RealGroup(Group):
         if old is None:
             return
         self._ends(old.owned)
-        at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
+        at = self.members.index(old)
+        fresh = Member(old.name, old.topics, regex=old.regex, classic=old.classic)
         fresh.stops_ms = self.machine.now_ms
         self._leave(old)
         self.members.insert(at, fresh)
@@ -318,7 +334,7 @@ class RealGroup(Group):
             return  # a client joins no group while none of its topics exists
         self.taken_over += 1
         self._ends(old.owned)
-        fresh = Member(old.name, old.topics, old.instance, old.regex)
+        fresh = Member(old.name, old.topics, old.instance, old.regex, old.classic)
         fresh.owned, fresh.got_ms, fresh.stops_ms = old.owned, dict(old.got_ms), old.stops_ms
         self.members[self.members.index(old)] = fresh
         self._start(fresh)
@@ -330,13 +346,18 @@ class RealGroup(Group):
         if self.state.membership in ("rebalance", "stuck"):
             # Who does not poll does not rejoin, and gives nothing up.
             for member in self.members:
-                self._freeze(member)
-            if self.state.protocol == "consumer":
+                if member.classic or not self.mixed:
+                    self._freeze(member)
+            if not self.classic:
                 # Where the third takes nothing from the others, they confirm its epoch without a poll.
                 self._at(0.9 * self.ago.stuck, self._overdue)
-        third = Member("c", (self.side,))
+        third = Member("c", (self.side,), classic=self.classic)
         self.members.append(third)
         self._start(third)
+
+    @property
+    def awaited(self) -> list[Member]:
+        return [m for m in self.members if {m.instance, m.member_id} & self.late]
 
     def _overdue(self) -> None:
         asked = ConsumerGroupDescribeRequest(group_ids=(self.name,))
@@ -474,8 +495,12 @@ def cleaned(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
 def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
     """Ask the broker about all groups of real clients."""
     by_name = {group.name: group for group in groups if group.real}
-    classic = [name for name, group in by_name.items() if group.classic]
-    newer = [name for name, group in by_name.items() if group.state.protocol == "consumer"]
+    newer = [name for name, group in by_name.items() if group.state.protocol in ("consumer", "mixed")]
+    asked = ConsumerGroupDescribeRequest(group_ids=tuple(newer))
+    described = machine.ask(asked, ConsumerGroupDescribeResponse).groups
+    # A mixed group without members of the consumer protocol is a classic one.
+    newer = [group.group_id for group in described if group.error_code != ErrorCode.GROUP_ID_NOT_FOUND]
+    classic = [name for name, group in by_name.items() if name not in newer and not group.share]
     for each in machine.ask(DescribeGroupsRequest(groups=tuple(classic)), DescribeGroupsResponse).groups:
         found = {}
         for member in each.members:
@@ -486,8 +511,7 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
                 by_name[each.group_id].reads(key, Subscription.decode(member.member_metadata).topics)
         at_rest = each.group_state in ("Stable", "Empty", "Dead")
         by_name[each.group_id].observed(each.group_state, found, moving=not at_rest)
-    asked = ConsumerGroupDescribeRequest(group_ids=tuple(newer))
-    for group in machine.ask(asked, ConsumerGroupDescribeResponse).groups:
+    for group in (group for group in described if group.group_id in newer):
         there = {
             member.instance_id or member.client_id: frozenset(
                 Place(topic.topic_name, number)
@@ -496,16 +520,28 @@ def observe(machine: RealMachine, groups: Sequence[RealGroup]) -> None:
             )
             for member in group.members
         }
-        by_name[group.group_id].observed(group.group_state, there, moving=is_moving(group))
+        known = by_name[group.group_id]
+        for one in group.members:
+            if one.member_type == CLASSIC_MEMBER:
+                known.reads(one.instance_id or one.client_id, one.subscribed_topic_names)
+        # One that waits for others has confirmed the epoch.
+        late = (one for one in late_in(group) if one.member_epoch != group.assignment_epoch)
+        known.late = frozenset(one.instance_id or one.client_id for one in late)
+        known.observed(group.group_state, there, moving=is_moving(group))
 
 
 def is_moving(group: DescribedGroup) -> bool:
     """Whether a member has not confirmed its assignment; one that has left for now never does."""
-    return group.group_state in ("Assigning", "Reconciling") and any(
-        member.member_epoch != group.assignment_epoch or member.assignment != member.target_assignment
-        for member in group.members
-        if member.member_epoch != LEFT_EPOCH
-    )
+    return group.group_state in ("Assigning", "Reconciling") and any(late_in(group))
+
+
+def late_in(group: DescribedGroup) -> Iterator[DescribedMember]:
+    """Yield the members that have not confirmed their assignment, but those that left for now."""
+    for member in group.members:
+        there = member.member_epoch == group.assignment_epoch
+        behind = not there or member.assignment != member.target_assignment
+        if behind and member.member_epoch != LEFT_EPOCH:
+            yield member
 
 
 def observe_share(machine: RealMachine, groups: Sequence[RealGroup]) -> None:

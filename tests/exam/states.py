@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "protocol": ("classic", "consumer", "share", "streams"),
+    "protocol": ("classic", "consumer", "mixed", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "overloaded", "none"),
     "commits": (
@@ -63,11 +63,12 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "clock": ("right", "ahead", "behind"),
 }
-"""The values of each dimension; the first is the sound one. `replicas`: all is seen, and `__consumer_offsets`
-has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction left only the newest
-of its records for each key, of all and of those before the last minute. `scratched`: a part of its batches
-fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history out.
-`width`: the partitions of the topic that the subject is of; the first member reads them all.
+"""The values of each dimension; the first is the sound one. `mixed`: a consumer group on its way from the
+classic protocol, or back to it: one of its members speaks that. `replicas`: all is seen, and
+`__consumer_offsets` has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction
+left only the newest of its records for each key, of all and of those before the last minute. `scratched`: a
+part of its batches fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history
+out. `width`: the partitions of the topic that the subject is of; the first member reads them all.
 `second`: what else goes wrong, with the other topic, half or twice as long ago: its owner commits nothing any
 more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
@@ -103,6 +104,15 @@ class State:
         for name, value in values.items():
             found[_PLACE[name]] = value
         return State(tuple(found), self.seed)
+
+    @property
+    def first_is_classic(self) -> bool:
+        """Whether it is the first member of a mixed group that speaks the classic protocol.
+
+        A static member of that protocol cannot leave for now, and no other takes an id over from one alive.
+        """
+        by_seed = self.seed // 2 % 2 == 0
+        return self.owner != "left" and (by_seed or self.membership == "shared-id")
 
     @property
     def odd(self) -> dict[str, str]:
@@ -166,6 +176,10 @@ def possible(state: State) -> State:
     if state.log == "compacted" and state.stamps == "stray":
         # The one record with a wrong time is compacted away in one partition, and left in another.
         state = state.but(stamps="ahead")
+    if state.protocol == "mixed" and state.subscription == "assign":
+        state = state.but(protocol="consumer")
+    if state.protocol == "mixed" and state.others == "alone":
+        state = state.but(others="busy")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
         commits = "transacted" if state.commits in TRANSACTED else "outside"
@@ -187,13 +201,14 @@ def possible(state: State) -> State:
         state = state.but(owner="dead-static")
     if state.owner in ("hot", "overloaded"):
         # One partition has so much to read that its reader does not get to the next, or to the end.
-        plain = state.protocol in ("classic", "consumer") and state.subscription in ("names", "pattern")
+        plain = state.protocol not in ("share", "streams") and state.subscription in ("names", "pattern")
         commits = "transacted" if state.commits in TRANSACTED else "fresh"
         state = state.but(owner=state.owner if plain else "live", log="growing", commits=commits)
         state = state.but(membership="stable", delay="prompt", others="busy")
     if state.owner == "looping":
         state = state.but(membership="stable")
-    if state.membership == "shared-id" and state.protocol != "classic":
+    classic = state.protocol == "classic" or (state.protocol == "mixed" and state.first_is_classic)
+    if state.membership == "shared-id" and not classic:
         # A second process with a member's instance id is refused while that one lives.
         state = state.but(membership="flapping")
     if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):

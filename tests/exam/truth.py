@@ -58,6 +58,8 @@ class Truth:
     broken: tuple[frozenset[str], ...]
     holding: frozenset[str]
     """The codes of invariants that hold: none of them may be found."""
+    named: dict[str, tuple[str, ...]]
+    """The members that the finding of a code must name: no other member may be."""
     error: bool | None = False
     """Whether an invariant is broken that is an error; None where wrong times leave that open."""
     blind: bool = False
@@ -135,7 +137,15 @@ def truth_of(group: Group) -> Truth:
         error, blind = None, True
     holding = frozenset(_holding(group))
     return Truth(
-        statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), holding, error, blind, open_
+        statuses,
+        frozenset(waits),
+        frozenset(work),
+        tuple(_broken(group)),
+        holding,
+        dict(_named(group)),
+        error,
+        blind,
+        open_,
     )
 
 
@@ -187,7 +197,7 @@ def _unresolved(group: Group, part: Part) -> bool:
 def subscribes(group: Group, member: object, topic: str) -> bool:
     """Whether a member reads a topic: a pattern of the classic protocol is names by then."""
     topics, regex = member.topics, member.regex  # type: ignore[attr-defined]
-    if regex is not None and not group.classic:
+    if regex is not None and not member.classic:  # type: ignore[attr-defined]
         return regex == f"{group.name}-.*" and topic.startswith(f"{group.name}-")
     return topic in topics
 
@@ -270,8 +280,10 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
     if owner is None:
         readers = [m for m in group.members if subscribes(group, m, part.place.topic)]
         if readers:
-            # The coordinator may mean it for one that left for now, or not have assigned it at all.
-            away = any(m.left for m in readers)
+            # The coordinator may mean it for one that left for now, or not have assigned it at all. Only
+            # heartbeats of the consumer protocol have that done: without others it waits for that one, too.
+            assigns = any(not m.left and not m.classic for m in group.members)
+            away = any(m.left for m in (readers if assigns else group.members))
             return [("unread", "error"), *([("absent", "warn")] if away else [])]
         late = [c for c in part.commits if c.ms > group.look_ms - SPAN_MS]
         if late and not any(c.member for c in late):
@@ -335,7 +347,7 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     waiting = part.readable(committed)
     waited = group.look_ms - waiting[0].ms
     since = max(
-        part.commits[-1].ms, max(owner.got_ms.values()) if group.classic else owner.got_ms[part.place]
+        part.commits[-1].ms, max(owner.got_ms.values()) if owner.classic else owner.got_ms[part.place]
     )
     began = max(since, waiting[0].ms)
     alone = group.look_ms - began
@@ -452,8 +464,7 @@ def _stuck(group: Group) -> bool:
     """
     if group.state.membership != "stuck" or not (group.moving and group.overdue) or group.classic:
         return False
-    # The one that has joined last has confirmed, the others have not.
-    return any(not member.left for member in group.members[:-1])
+    return bool(group.awaited)
 
 
 def _held_open(group: Group, slack_ms: int) -> Iterator[Part]:
@@ -488,8 +499,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
     hidden = group.moving and group.classic  # no answer shows what members subscribe to meanwhile
     if state.subscription == "two-applications" and len(group.members) > 1 and not hidden:
         found.append(frozenset({"KG121"}))
-    idle = any(m.regex is not None and not m.owned for m in group.members)
-    if state.subscription == "pattern-of-nothing" and not group.classic and idle:
+    idle = any(m.regex is not None and not m.classic and not m.owned for m in group.members)
+    if state.subscription == "pattern-of-nothing" and idle:
         found.append(frozenset({"KG122"}))
     late = [ms for ms in group.outside_ms if ms > group.look_ms - SPAN_MS]
     if len(late) > 1 and late[-1] - late[0] > 10_000:
@@ -513,6 +524,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
+    if _half_way(group):
+        found.append(frozenset({"KG201"}))
     # The time of a damaged batch cannot be read. A marker has its coordinator's, and stands before records
     # that producers stamped late.
     marked = state.log == "transactions" and state.stamps != "right"
@@ -520,6 +533,19 @@ def _broken(group: Group) -> list[frozenset[str]]:
     if any(_outlived(group, part, NEAR) for part in timed) and not group.share:
         found.append(frozenset({"KG312"}))
     return found
+
+
+def _named(group: Group) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the code of each finding about some of the members, with their names."""
+    if _stuck(group):
+        yield "KG112", tuple(m.instance or m.member_id for m in group.awaited)
+    if _half_way(group):
+        yield "KG201", tuple(m.instance or m.member_id for m in group.members if m.classic)
+
+
+def _half_way(group: Group) -> bool:
+    """Whether members of both protocols are in it: then it is a consumer group."""
+    return group.mixed and any(m.classic for m in group.members) and not group.classic
 
 
 def _is_below(part: Part) -> bool:
@@ -555,7 +581,9 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG309"
     if not group.taken_over:
         yield "KG110"
-    if calm and state.owner != "none" and state.log not in ("grown", "deleted", "recreated"):
+    # A roll rebalances a group as often as what ends in it.
+    rolled = group.mixed or state.log in ("grown", "deleted", "recreated")
+    if calm and state.owner != "none" and not rolled:
         yield "KG111"
     if not group.moving and state.owner != "hung" and not group.waits_for_still:
         yield "KG112"
@@ -569,6 +597,8 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG122"
     if not any(m.left for m in group.members):
         yield "KG103"
+    if not _half_way(group):
+        yield "KG201"
     # A share group may have finished any record but the first.
     if not any(_outlived(group, part, -NEAR) for part in group.parts.values()):
         yield "KG312"
