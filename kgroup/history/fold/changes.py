@@ -76,13 +76,16 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
         what = f"first seen here, with {count_of(count, 'member')}: earlier records are gone"
         step.report(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         if after.kind == CLASSIC and after.members:
-            _completed(step, "the records before it are gone", proven=False)
+            _completed(step, _GONE, proven=False)
+        elif not after.converged:
+            carry.started.append((step.first_offset, step.timestamp_ms, _GONE, False))
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
     step.report(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)
     _own(step, carry, members)
 
 
+_GONE = "the records before it are gone"
 _KIND_NAMES = {
     CLASSIC: "classic group",
     CONSUMER: "consumer group (KIP-848)",

@@ -37,9 +37,13 @@ from kgroup.history.log_items import (
 )
 from kgroup.protocol.group_records import (
     ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
+    GroupMetadataKey,
     GroupMetadataValue,
 )
+from kgroup.protocol.share_records import ShareGroupMetadataKey
+from kgroup.protocol.streams_records import StreamsGroupMetadataKey
 
 
 class Holdings(NamedTuple):
@@ -59,6 +63,8 @@ class _Open:
     last_offset: int
     timestamp_ms: int
     records: int = 0
+    told: bool = False
+    """Whether one of them says the group's epoch, or that there is none."""
     removed: dict[TopicPartition, Committed | None] = field(default_factory=dict)
 
 
@@ -73,6 +79,8 @@ class Group:
     spans: Spans = field(default_factory=Spans)
     open: _Open | None = None
     first_offset: int = -1
+    told: bool = False
+    """Whether its epoch is that of a record of its own; else it follows from those of members."""
     gap_end: int = -1
     """Up to where records are missing since its epoch began, or of those that began it; -1 for none."""
     former: dict[TopicPartition, Committed] = field(default_factory=dict)
@@ -88,6 +96,7 @@ class Group:
             del self.former[partition]
 
 
+_EPOCHS = (GroupMetadataKey, ConsumerGroupMetadataKey, ShareGroupMetadataKey, StreamsGroupMetadataKey)
 Note: TypeAlias = GroupStep | CommitRun | Marker | Gap
 """What happened to a group: its records in a batch, commits, the end of a transaction, missing records."""
 
@@ -265,7 +274,9 @@ class Fold:
 
     def _record(self, record: GroupRecord, out: list[Event]) -> None:
         group = self._group(record.group, record.offset)
-        self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
+        step = self._step(group, record.batch, record.offset, record.timestamp_ms, out)
+        step.records += 1
+        step.told |= isinstance(record.key, _EPOCHS)
         if group.state.replay(record, self.names):
             self._renamed()
         value, opened = record.value, group.open
@@ -365,8 +376,10 @@ class Fold:
         assert opened is not None
         after = group.state.view()
         # A classic record holds the whole group, and a removal leaves nothing: earlier gaps are forgotten.
-        if opened.before.kind in KINDS and (after.kind == CLASSIC or not after.kind):
+        if opened.told and opened.before.kind in KINDS and (after.kind == CLASSIC or not after.kind):
             group.solid = True
+        sure = opened.told and group.gap_end < opened.first_offset
+        follows = sure and group.told and after.epoch == opened.before.epoch + 1
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
         # A static member that returns changes the record and not the generation (KIP-345; SM-26): what its
@@ -389,9 +402,11 @@ class Fold:
             offsets=group.state.offsets,
             today=self.today,
             solid=group.solid,
-            gap=group.gap_end >= 0,
+            gap=group.gap_end >= 0 and not follows,
         )
-        if after.epoch != opened.before.epoch and group.gap_end < opened.first_offset:
+        if after.epoch != opened.before.epoch:
+            group.told = opened.told
+        if sure:
             group.gap_end = -1
         gone = after.kind not in KINDS and opened.before.kind in KINDS
         # The group's offsets go with it: its removal reports them.

@@ -62,14 +62,14 @@ class GroupStep:
     solid: bool = True
     """Whether no earlier record of the group is missing."""
     gap: bool = False
-    """Whether records are missing since the epoch before began."""
+    """Whether records may be missing of what changed."""
     ways: dict[str, tuple[Way, ...]] = field(default_factory=dict)
     """How each member that is gone may have left, by its id."""
     events: list[Event] = field(default_factory=list)
 
     def caused(self, cause: str, proven: bool) -> tuple[str, bool]:
         """Return the cause of the new epoch; not proven where records of it, or of those before, are gone."""
-        if not self.gap or self.before.epoch in (-1, self.after.epoch - 1):
+        if not self.gap:
             return cause, proven
         return f"records of it, or of others before it, are gone; by what is left: {cause}", False
 
