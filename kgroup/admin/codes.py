@@ -93,7 +93,9 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "times the group's usual delay, and for twice its usual time between commits. An error when other "
         "partitions were committed 15 s (and as long) later, when they wait for longer than the member "
         "may take between two polls, or when three members in turn ended before the same record, whether or "
-        "not one is there now.",
+        "not one is there now. Of a share group: a warning when no record was finished for 30 s, for as "
+        "long as its locks last, and for twice its usual time; an error after five minutes and as long as "
+        "that, or when the same record came back three times and none was finished since.",
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(
@@ -371,21 +373,22 @@ CODES: dict[str, Code] = {
         (_DOCTOR, _HISTORY),
     ),
     "KG314": Code(
-        WARN,
+        ERROR,
         "Members of a share group finish no records while records wait",
         "Look at what the members process: a record is done when it is acknowledged or given up.",
-        ("kgroup lag GROUP --rate 30s", _CONFIG),
+        ("kgroup replay-log GROUP --since 1h", _CONFIG),
     ),
     "KG315": Code(
         WARN,
-        "The lag of a share group grows while its members finish records",
-        "Start more members: several may read one partition. A short peak of records looks the same.",
+        "Records of a share group wait longer and longer while its members finish others",
+        "Start more members: several may read one partition.",
         ("kgroup lag GROUP --rate 30s", _DOCTOR),
     ),
     "KG316": Code(
         WARN,
         "Records of a share group were given up at the delivery count limit",
-        "These records are not delivered again. Find out why no member accepted them; send them again.",
+        "These records are not delivered again. Find out why no member accepted them; send them again. It is "
+        "an error where three or more were given up in a row and none was finished since.",
         (_HISTORY, _CONFIG),
     ),
     "KG317": Code(

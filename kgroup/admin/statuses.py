@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from kgroup.domain import count_of, value
+from kgroup.durations import utc
 
 SUSPECT_MS = 30_000
 """An unread record that is younger is no sign of anything: readers poll, process and commit."""
@@ -91,7 +92,8 @@ class Progress:
     since its last commit while this record waited. `busy` names a partition of the same owner whose records
     are older and whose commits go on. `waits_ms` is how long the group's commits of late came after the one
     before and its first record, mostly. `lost` is why some of this may be missing: then it may be worse, and
-    is not better.
+    is not better. Of a share group, records that are finished count as commits, `generations` are the
+    deliveries of one record that ended otherwise since, and `lock_ms` is how long a member may have a record.
     """
 
     since_ms: int
@@ -102,6 +104,7 @@ class Progress:
     busy: str = ""
     waits_ms: int | Unseen = 0
     lost: Unseen | None = None
+    lock_ms: int | Unseen = 0
 
 
 Fact = bool | Unseen
@@ -279,14 +282,16 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
     return by(0) if progress is None else _by_commits(progress, by)
 
 
-def _by_commits(made: Progress, by: Callable[[int], Status | Unseen | None]) -> Status | Unseen | None:
+def _by_commits(
+    made: Progress, by: Callable[[int], Status | Unseen | None], longest_ms: int = 0
+) -> Status | Unseen | None:
     """Return what follows from how long records may wait by the group's commits of late.
 
-    Where those are not known it is what would follow from any.
+    Where those are not known it is what would follow from any, up to the longest, LONGEST_MS unless given.
     """
     if not isinstance(made.waits_ms, Unseen):
         return by(TWICE * made.waits_ms)
-    short, long = by(0), by(LONGEST_MS)
+    short, long = by(0), by(longest_ms or LONGEST_MS)
     if isinstance(short, Status) and isinstance(long, Status):
         same = (short.name, short.weight) == (long.name, long.weight)
     else:
@@ -355,8 +360,12 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         return None
     if isinstance(f.progress, Unseen):
         return f.progress
-    made = f.progress
-    began = max(made.since_ms, f.now_ms - f.waited_ms)
+    began = max(f.progress.since_ms, f.now_ms - f.waited_ms)
+    return (_unfinished if f.shared else _uncommitted)(f, f.progress, began)
+
+
+def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unseen | None:
+    """Return whether the owner of a partition commits nothing of what waits there."""
     alone, others = f.now_ms - began, made.others_ms - began
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
@@ -381,6 +390,26 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
         return None
 
     return _by_commits(made, by)
+
+
+def _unfinished(f: PartitionFacts, made: Progress, began: int) -> Status | Unseen | None:
+    """Return whether members of a share group finish nothing of what waits (docs/decisions/0082)."""
+    alone_ms = f.now_ms - began
+    lock_ms, unlocked = (0, made.lock_ms) if isinstance(made.lock_ms, Unseen) else (made.lock_ms, None)
+    if made.generations >= LOOPS and alone_ms >= PROMPT_MS:
+        times = count_of(made.generations, "time")
+        why = f"a record came back {times}, and its members have finished none since"
+        return Status(PartitionStatus.STALLED, ERROR, why)
+    why = f"its members have finished no record of it since {utc(began)}"
+
+    def by(waits_ms: int) -> Status | Unseen | None:
+        if alone_ms > max(POLL_MS, lock_ms, waits_ms):
+            return unlocked or Status(PartitionStatus.STALLED, ERROR, why)
+        if alone_ms > max(SUSPECT_MS, lock_ms, waits_ms):
+            return unlocked or Status(PartitionStatus.STALLED, WARN, why)
+        return None
+
+    return _by_commits(made, by, TWICE * POLL_MS)
 
 
 _NO_LEADER = frozenset(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -423,9 +424,41 @@ def test_doctor_finds_what_can_be_seen(scene: Scene, ask: Ask) -> None:
     assert findings["KG318"]["message"].startswith(f"records came back {RECORDS - 5} times since ")
     scene.open("idle", 5)
     scene.poll("idle")
-    (checkup,) = ask("doctor", scene.group, "--without", "history").data["groups"]
-    assert "KG314" in {found["code"] for found in checkup["findings"]}
+    (checkup,) = ask("doctor", scene.group).data["groups"]
+    assert "KG314" not in {found["code"] for found in checkup["findings"]}
     scene.driver.call("share.close", name="idle")
+
+
+def test_doctor_tells_slow_members_from_those_that_finish_nothing(
+    scene: Scene, broker: Server, driver: Driver, ask: Ask
+) -> None:
+    """Each finishes one record: one has the next for 20 s, one for longer than its lock, one fails on it."""
+    scenes = {"slow": scene}
+    for name in ("hung", "failing"):
+        number = next(_numbers)
+        scenes[name] = Scene(broker, driver, f"orders-{number}", f"queue-{number}")
+        scenes[name].prepare()
+    entity = ("--alter", "--entity-type", "groups", "--entity-name", scene.group)
+    broker.tool("kafka-configs", *entity, "--add-config", "share.record.lock.duration.ms=60000")
+    for name, each in scenes.items():
+        each.open(name, 1, "record_limit")
+        each.done(name, [*each.poll(name)])
+        each.poll(name)
+    for _ in range(3):
+        scenes["failing"].done("failing", [1], "RELEASE")
+        scenes["failing"].poll("failing")
+    time.sleep(20)
+
+    def checked(name: str) -> tuple[str, set[tuple[str, str]]]:
+        (checkup,) = ask("doctor", scenes[name].group).data["groups"]
+        stalled = {(f["code"], f["severity"]) for f in checkup["findings"] if f["code"] == "KG314"}
+        return checkup["verdict"], stalled
+
+    assert checked("slow") == ("healthy", set())
+    assert checked("failing") == ("sick", {("KG314", "error")})
+    eventually(lambda: checked("hung") == ("healthy", {("KG314", "warn")}), what="it is suspected")
+    for name in scenes:
+        driver.call("share.close", name=name)
 
 
 def test_doctor_finds_what_was_given_up(scene: Scene, ask: Ask) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
-from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
+from kgroup.admin.diagnose.deliveries import standing_still
 from kgroup.admin.diagnose.facts import OPEN_S, SESSION_TIMEOUT, Facts
-from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
+from kgroup.admin.diagnose.given_up import all_given_up, came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.group_size import full
 from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
 from kgroup.admin.diagnose.rebalances import flapping, outside, restless
@@ -73,8 +73,6 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG120": outside,
     "KG122": matching_nothing,
     "KG313": lost,
-    "KG314": standing_still,
-    "KG315": falling_behind,
     "KG316": given_up,
     "KG317": rejected,
     "KG318": came_back,
@@ -124,9 +122,11 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
     for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
+    all_of_it = tuple(all_given_up(facts)) if found["KG316"] else ()
     for code, those in found.items():
+        more = all_of_it if code == "KG316" else ()
         for message, hint, shown in those:
-            yield _diagnosis(code, message, hint, shown)
+            yield Diagnosis(code, ERROR if more else CODES[code].severity, message, hint, (*more, *shown))
     for code, message, hint, shown in chain(unread(facts), expected(facts)):
         yield _diagnosis(code, message, hint, shown)
 
@@ -427,7 +427,7 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
         if not facts.placed(name):
             continue
         if facts.group.type == SHARE and name == PartitionStatus.FALLING_BEHIND:
-            continue  # KG315 has the figures
+            code, hint = "KG315", "start more members, as several may read one partition: {doctor} once more"
         for weight in (ERROR, WARN):
             affected = [
                 (partition, s.why) for partition, _, s in facts.with_status(name) if s.weight == weight
@@ -460,6 +460,8 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
     for weight in (ERROR, WARN):
         for message, hint, shown in stopped(facts, weight):
             yield Diagnosis("KG310", weight, message, hint, tuple(shown))
+        for message, hint, shown in standing_still(facts, weight):
+            yield Diagnosis("KG314", weight, message, hint, tuple(shown))
 
 
 def _capacity(facts: Facts) -> str:

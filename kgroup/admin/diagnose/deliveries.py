@@ -1,118 +1,121 @@
-"""Whether members of share groups finish records, from several polls: no broker reports deliveries."""
+"""Whether members of share groups finish records, from several polls where their log is not read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
-from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Grown, Still, missed, seen_once
+from kgroup.admin.diagnose.facts import HISTORY, INTERVAL_S, LAG, SECOND_LOOK, Facts, missed, seen_once
+from kgroup.admin.diagnose.reading import undecided, with_statuses
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.share_offsets import ShareOffsets, share_offsets
-from kgroup.domain import TopicPartition, count_of
+from kgroup.admin.statuses import READING, PartitionStatus, Unseen, Weight, unknown
+from kgroup.domain import SHARE_STATE_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
 
-def undelivered(facts: Facts) -> bool:
+def waits(facts: Facts) -> bool:
     """Return whether a share group has members and records that wait for them."""
     group = facts.group
     waits = group.type == SHARE and bool(group.known_members) and bool(group.lag_at_least)
     return waits and LAG not in facts.left_out
 
 
+def is_recorded(facts: Facts) -> bool:
+    """Return whether the log shows when a share group has had members, and finished records."""
+    return facts.history is not None and facts.delivered is not None
+
+
+def undelivered(facts: Facts) -> bool:
+    """Return whether only several polls show whether its members finish what waits."""
+    return waits(facts) and not is_recorded(facts)
+
+
 def look_at_deliveries(cluster: ClusterView, facts: list[Facts], patience_s: float) -> list[Facts]:
-    """Poll share groups until each has finished a record without a larger lag, for `patience_s` at most."""
-    names = [f.group.group_id for f in facts if undelivered(f)]
-    if not names:
+    """Poll share groups until a record was finished of each partition, for `patience_s` at most."""
+    waiting = {f.group.group_id: {p for p, _ in undecided(f)} for f in facts if undelivered(f)}
+    waiting = {name: those for name, those in waiting.items() if those}
+    if not waiting:
         return facts
     if patience_s <= 0:
-        unknown = seen_once("records wait: seen once, whether its members finish any is unknown")
-        return [f.also(unknown) if undelivered(f) else f for f in facts]
-    partitions = {partition for f in facts if undelivered(f) for partition, _ in f.rows}
+        once = seen_once("records wait: seen once, whether its members finish any is unknown")
+        return [f.also(once) if f.group.group_id in waiting else f for f in facts]
+    partitions = set[TopicPartition]().union(*waiting.values())
     # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
-    first = share_offsets(cluster, names)
-    looks: dict[str, dict[str, object]] = {}
-    start, waiting = cluster.retry.clock(), names
+    first = share_offsets(cluster, waiting)
+    left = dict(waiting)
+    start, seconds = cluster.retry.clock(), 0.0
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s), 1, None):
-        now = share_offsets(cluster, waiting)
+        now = share_offsets(cluster, left)
         after = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
         seconds = cluster.retry.clock() - start
-        for name in waiting:
-            still = _still(first[name], now[name], before, after, seconds)
-            grown = _grown(first[name], now[name], seconds) if still is None else None
-            looks[name] = {"still": still, "grown": grown}
-        waiting = [name for name in waiting if any(looks[name].values())]
-        if not waiting:
+        left = {
+            name: still
+            for name, those in left.items()
+            if (still := {p for p in those if not _finished(p, first[name], now[name], before, after)})
+        }
+        if not left:
             break
-    return [_with(f, first.get(f.group.group_id), looks.get(f.group.group_id, {})) for f in facts]
+    return [
+        _with(f, waiting[f.group.group_id], left.get(f.group.group_id, ()), first[f.group.group_id], seconds)
+        if f.group.group_id in waiting
+        else f
+        for f in facts
+    ]
 
 
-def _with(facts: Facts, first: ShareOffsets | KgroupError | None, looks: Mapping[str, object]) -> Facts:
-    failed = [missed(SECOND_LOOK, first)] if isinstance(first, KgroupError) else []
-    return facts.also(*failed, **looks)
-
-
-def _still(
+def _finished(
+    partition: TopicPartition,
     first: ShareOffsets | KgroupError,
     now: ShareOffsets | KgroupError,
     before: Ends,
     after: Ends,
+) -> bool:
+    """Return whether a record was surely finished between two polls."""
+    if isinstance(first, KgroupError) or isinstance(now, KgroupError):
+        return False
+    begin, end = before.get(partition), after.get(partition)
+    had, has = first.lags.get(partition), now.lags.get(partition)
+    if had is None or has is None:  # brokers before 4.2; the start offset also moves late, by what comes back
+        return partition in first.starts and first.starts[partition] != now.starts.get(partition)
+    if not isinstance(begin, ListedOffset) or not isinstance(end, ListedOffset):
+        return False
+    return has - had < end.offset - begin.offset
+
+
+def _with(
+    facts: Facts,
+    waiting: set[TopicPartition],
+    left: Collection[TopicPartition],
+    first: ShareOffsets | KgroupError,
     seconds: float,
-) -> Still | None:
-    """Return the partitions without progress between two polls; None if a record was, or may be, finished."""
-    if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.starts != now.starts:
-        return None
-    waiting = {}
-    for partition, lag in now.lags.items():
-        begin, end, had = before.get(partition), after.get(partition), first.lags.get(partition)
-        if not isinstance(begin, ListedOffset) or not isinstance(end, ListedOffset) or had is None:
-            return None
-        if lag - had < end.offset - begin.offset:
-            return None
-        if lag:
-            waiting[partition] = had, lag
-    return Still(seconds, waiting) if waiting else None
-
-
-def _grown(
-    first: ShareOffsets | KgroupError, now: ShareOffsets | KgroupError, seconds: float
-) -> Grown | None:
-    """Return how the lag grew between two polls; None if it did not, or is unknown for a partition."""
-    if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.lags.keys() != now.lags.keys():
-        return None
-    had, has = sum(first.lags.values()), sum(now.lags.values())
-    return Grown(seconds, had, has) if has > had else None
-
-
-def falling_behind(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that the members finish fewer records than arrive."""
-    grown = facts.grown
-    if grown is not None:
-        members = count_of(len(facts.group.known_members), "member")
-        span = f"in {grown.seconds:.0f} s the lag grew from {grown.first} to {grown.last}"
-        yield (
-            f"{span}, although {members} finished records",
-            "start more members, as several may read one partition; a short peak looks the same",
-            [],
-        )
-
-
-def standing_still(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that nothing was finished, what to do about it, and its evidence."""
-    still = facts.still
-    if still is None:
-        return
-    came = sum(lag - had for had, lag in still.lags.values())
-    more = f" while {came} came" if came else ""
-    yield (
-        f"in {still.seconds:.0f} s the members finished no record of {some(still.lags)}{more}",
-        "look at what they process; records that are not acknowledged come back when their lock times out",
-        [
-            f"{partition}: lag {had} at first, {lag} at last, the start offset stayed where it is"
-            for partition, (had, lag) in sorted(still.lags.items())[:SHOWN]
-        ],
+) -> Facts:
+    """Return the facts by what was finished of what waits; of what is `left` nothing was seen finished."""
+    failed = [missed(SECOND_LOOK, first)] if isinstance(first, KgroupError) else []
+    why = next((unseen.message for unseen in facts.unseen if unseen.look == HISTORY), "it was left out")
+    what = (
+        f"no record of it was seen finished in {seconds:.0f} s, and {SHARE_STATE_TOPIC} was not read: {why}"
     )
+    still = unknown(Unseen(SECOND_LOOK, "NOT_SEEN", what))
+    statuses = {partition: still if partition in left else READING for partition in waiting}
+    return with_statuses(facts, statuses).also(*failed)
+
+
+def standing_still(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield that nothing is finished of what waits, what to do about it, and its evidence."""
+    stalled = [
+        (p, status)
+        for p, _, status in facts.with_status(PartitionStatus.STALLED)
+        if status.weight == weight and facts.group.type == SHARE
+    ]
+    if stalled:
+        yield (
+            f"{some(partition for partition, _ in stalled)}: records wait, and the members finish none",
+            "look at what they process: what is not acknowledged comes back when its lock times out",
+            [f"{partition}: {status.why}" for partition, status in stalled[:SHOWN]],
+        )

@@ -18,7 +18,8 @@ from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
 from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.pace import judge_pace
-from kgroup.admin.diagnose.reading import judge, judge_shares
+from kgroup.admin.diagnose.reading import judge
+from kgroup.admin.diagnose.sharing import course_of
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
@@ -91,9 +92,9 @@ def examine_all(
 
     `window_ms` is how far back history counts. `left_out` are the LOOKS to exclude. A group that is seen
     rebalancing, or with offsets held open, is polled again for up to `patience_s`, and so is a share group
-    whose records wait for its members; one that finished rebalancing by then is examined anew, once. `past`
-    is a history that goes on from one check-up to the next, and `seen` gets each group's facts, whose rows
-    are not kept.
+    whose records wait, where its log was not read. One that finished rebalancing by then is examined anew,
+    once. `past` is a history that goes on from one check-up to the next, and `seen` gets each group's facts,
+    whose rows are not kept.
     """
     names = list(dict.fromkeys(group_ids))
     asked_ms = now_ms
@@ -116,7 +117,10 @@ def examine_all(
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
             ]
             errors += described.errors
-            facts, courses = judge(cluster, gather(cluster, facts, past.add_to, described.held), past)
+            facts = look_at_delivery_limits(cluster, gather(cluster, facts, past.add_to, described.held))
+            judged = [course for f in facts if (course := course_of(f)) is not None]
+            facts = judge(cluster, facts, judged, past)
+            courses = [course for course in judged if course.aged]
             facts = judge_pace(cluster, facts, courses, past)
             for look in _LOOKS:
                 facts = look(cluster, facts)
@@ -161,7 +165,6 @@ _LOOKS: tuple[Callable[[ClusterView, list[Facts]], list[Facts]], ...] = (
     look_at_the_brokers,
     look_for_their_topics,
     look_at_the_limits,
-    look_at_delivery_limits,
     _measure,
 )
 
@@ -170,7 +173,7 @@ def _settled(
     cluster: ClusterView, facts: list[Facts], patience_s: float, seen: Callable[[Facts], None]
 ) -> tuple[dict[str, Checkup], list[str]]:
     """Return the check-ups, and the groups to check again: they finished rebalancing while they were."""
-    facts, moved = settle(cluster, judge_shares(look_at_deliveries(cluster, facts, patience_s)), patience_s)
+    facts, moved = settle(cluster, look_at_deliveries(cluster, facts, patience_s), patience_s)
     done = {}
     for group_facts in facts:
         if group_facts.group.group_id in moved:

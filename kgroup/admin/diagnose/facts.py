@@ -24,7 +24,8 @@ from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.group_records import DeliveryLog, Recorded
+    from kgroup.admin.diagnose.group_records import Recorded
+    from kgroup.admin.diagnose.handled import DeliveryLog
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.view import View
@@ -53,26 +54,6 @@ class Going:
     written_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Still:
-    """For how long members of a share group finished no record, and the partitions whose records wait.
-
-    `lags` are those at the first poll and at the last.
-    """
-
-    seconds: float
-    lags: Mapping[TopicPartition, tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """The growth of a share group's lag while its members finished records, and the time it took."""
-
-    seconds: float
-    first: int
-    last: int
-
-
 @value
 class Facts:
     """The facts about one group, a field for each look; None is what could not be polled, or was excluded.
@@ -83,10 +64,9 @@ class Facts:
     the time between the first and last poll that saw the group rebalancing, `open_for_s` the same for those
     offsets; failed polls add nothing to either. `holding` are the open transactions that hold readers back,
     `going` the partitions whose unread records are about to be deleted. `one_leader` leads all partitions
-    that stand still, and none that is read; `untransacted` is that no transaction can be stored. `still` are
-    records that members of a share group did not finish, `fruitless` the partitions of which none of so many
-    members that came and went committed anything, `grown` its lag's growth although they finished some, and
-    `delivery_limit` how often it may deliver a record.
+    that stand still, and none that is read; `untransacted` is that no transaction can be stored. `fruitless`
+    are the partitions of which none of so many members that came and went committed anything,
+    `delivery_limit` is how often a share group may deliver a record, and `lock_ms` how long a member has it.
     """
 
     group: GroupDescription
@@ -101,6 +81,7 @@ class Facts:
     retention_ms: int | None = None
     max_size: int | KgroupError | None = None
     delivery_limit: int | None = None
+    lock_ms: int | Unseen = 0
     holding: Mapping[TopicPartition, tuple[OpenTransaction, ...]] = field(default_factory=dict)
     going: Mapping[TopicPartition, Going] = field(default_factory=dict)
     gone_topics: frozenset[str] = frozenset()
@@ -111,8 +92,6 @@ class Facts:
     clock: Clock | None = None
     one_leader: Node | None = None
     untransacted: Finding | None = None
-    still: Still | None = None
-    grown: Grown | None = None
     fruitless: Mapping[TopicPartition, int] = field(default_factory=dict)
     _by_status: dict[PartitionStatus | None, list[Placed]] = field(
         init=False, default_factory=dict, compare=False, repr=False

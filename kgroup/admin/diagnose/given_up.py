@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kgroup.admin.diagnose.deliveries import waits
 from kgroup.admin.diagnose.facts import SETTINGS, Facts, missed
+from kgroup.admin.diagnose.handled import REJECTED_AFTER
 from kgroup.admin.diagnose.wording import SHOWN
-from kgroup.admin.discovery import ClusterView
-from kgroup.admin.settings import group_settings, number_of
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.settings import number_of, settings_of_groups
 from kgroup.admin.shell import command
+from kgroup.admin.statuses import LOOPS
 from kgroup.domain import count_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
@@ -21,28 +24,37 @@ if TYPE_CHECKING:
     Piece = tuple[Event, Delivered]
     """Neighbouring records that were delivered equally often, with the event that ended it."""
 
-LIMIT = "share.delivery.count.limit"
-REJECTED_AFTER = 1
-"""After one delivery only a rejection gives up a record: no broker's limit is below 2 (ShareGroupConfig)."""
+LIMIT, LOCK = "share.delivery.count.limit", "share.record.lock.duration.ms"
 _RELEASED = Kind.RECORDS_RELEASED
 Found = tuple[str, str, list[str]]
 """The finding, what to do about it, and its evidence."""
 
 
-def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
-    """Read the delivery limit of the share groups that gave records up after more than one delivery."""
-    return [_with_limit(cluster, f) for f in facts]
-
-
-def _with_limit(cluster: ClusterView, facts: Facts) -> Facts:
-    pieces = () if SETTINGS in facts.left_out else _ended(facts)
-    if all(piece.deliveries <= REJECTED_AFTER for _, piece in pieces):
+def look_at_delivery_limits(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
+    """Read how often, and for how long, share groups give a record to a member, where that decides."""
+    names = [f.group.group_id for f in facts if SETTINGS not in f.left_out and (waits(f) or _gave_up(f))]
+    if not names:
         return facts
+    answers: Answers[dict[str, str]]
     try:
-        values = {setting.name: setting.value for setting in group_settings(cluster, facts.group.group_id)}
+        answers = settings_of_groups(cluster, names, (LIMIT, LOCK))
     except KgroupError as error:
-        return facts.also(missed(LIMIT, error))
-    return facts.also(delivery_limit=number_of(values.get(LIMIT)) or None)
+        answers = dict.fromkeys(names, error)
+    return [_with_limits(f, answers[f.group.group_id]) if f.group.group_id in answers else f for f in facts]
+
+
+def _with_limits(facts: Facts, values: dict[str, str] | KgroupError) -> Facts:
+    if isinstance(values, KgroupError):
+        unread = [missed(LIMIT, values)] if _gave_up(facts) else []
+        return facts.also(*unread, lock_ms=missed(LOCK, values))
+    return facts.also(
+        delivery_limit=number_of(values.get(LIMIT)) or None, lock_ms=number_of(values.get(LOCK)) or 0
+    )
+
+
+def _gave_up(facts: Facts) -> bool:
+    """Return whether records were given up after more than one delivery."""
+    return any(piece.deliveries > REJECTED_AFTER for _, piece in _ended(facts))
 
 
 def given_up(facts: Facts) -> Iterator[Found]:
@@ -56,6 +68,15 @@ def given_up(facts: Facts) -> Iterator[Found]:
             f"look at what the members make of them: {_log(facts)} names each",
             [*_listed(over), "a record that was rejected at its last delivery looks the same"],
         )
+
+
+def all_given_up(facts: Facts) -> Iterator[str]:
+    """Yield the partitions of which members give up each record, and finish none."""
+    handled = facts.delivered.handled if facts.delivered is not None else {}
+    given_up = {p: those.given_up(facts.delivery_limit) for p, those in handled.items()}
+    for partition, count in sorted(given_up.items()):
+        if count >= LOOPS and handled[partition].failed[-1].at_ms >= facts.since_ms:
+            yield f"{partition}: {count_of(count, 'record')} given up since one was finished"
 
 
 def rejected(facts: Facts) -> Iterator[Found]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from kgroup.domain import ZERO_UUID, TopicPartition, value
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from kgroup.history.sources.live import LiveTopic
 
 FEW = 8
-
-
-@dataclass(slots=True)
-class DeliveryLog:
-    """A share group's released or given-up deliveries in the log.
-
-    `complete_from_ms` is the time from which nothing is missing; -1 if nothing ever was.
-    """
-
-    events: list[Event] = field(default_factory=list)
-    complete_from_ms: int = -1
-    damaged: str | None = None
 
 
 @value
@@ -145,35 +133,3 @@ def _without_former_topics(event: Event, ids: Mapping[str, bytes]) -> Event:
         for partition, (was, topic_id) in zip(event.partitions, event.before, strict=True)
     )
     return replace(event, before=tuple(before))
-
-
-def look_into_deliveries(
-    topic: LiveTopic, topic_names: Mapping[bytes, str], group_ids: Collection[str]
-) -> dict[str, DeliveryLog]:
-    """Return these groups' records in `__share_group_state`; raise KgroupError if one is unreadable.
-
-    Nothing shows which partition has a group, so all are read. Brokers delete records before the newest
-    snapshots: then the log begins later than the group.
-    """
-    from kgroup.history.deliveries import DeliveryReader
-    from kgroup.history.fold.events import Kind
-    from kgroup.history.log_items import not_read
-    from kgroup.history.sources.live import LiveLog
-
-    by_group: dict[str, DeliveryLog] = {}
-    kept = (Kind.RECORDS_RELEASED, Kind.RECORDS_ARCHIVED, Kind.RECORDS_ARCHIVING)
-    for number in topic.partitions:
-        log = LiveLog(topic, number)
-        reader = DeliveryReader(log, topic_names, names=group_ids)
-        events = reader.advance()
-        here = {event.group for event in events} | {group for group, _, _ in reader.states}
-        for group in here & {*group_ids}:
-            deliveries = by_group.setdefault(group, DeliveryLog())
-            deliveries.events += [event for event in events if event.group == group and event.kind in kept]
-            if reader.coverage.complete_from > 0:
-                deliveries.complete_from_ms = max(
-                    deliveries.complete_from_ms, reader.coverage.complete_from_ms
-                )
-            if log.bad:
-                deliveries.damaged = not_read(log.source, log.bad)
-    return by_group

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import HISTORY, Facts, missed
-from kgroup.admin.diagnose.group_records import DeliveryLog, Recorded, look_into, look_into_deliveries
+from kgroup.admin.diagnose.group_records import Recorded, look_into
+from kgroup.admin.diagnose.handled import DeliveryLog, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.statuses import Unseen
@@ -74,7 +75,7 @@ class Past:
             return facts.also(Unseen(HISTORY, "DAMAGED", recorded.damaged))
         if facts.group.type != SHARE:
             return facts.also(recorded=recorded)
-        facts = facts.also(recorded=Recorded(recorded.events))
+        facts = facts.also(recorded=Recorded(recorded.events, whole_from_ms=recorded.whole_from_ms))
         if self._deliveries is None:
             self._deliveries = self._read_deliveries()
         if isinstance(self._deliveries, KgroupError):

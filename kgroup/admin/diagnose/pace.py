@@ -74,7 +74,13 @@ def _statuses(
         for course, those in going
         for p, row, _ in those
     }
-    points, missing = _points(topic, newest)
+    told = {
+        (course.facts.group.group_id, p): known
+        for course, those in going
+        for p, _, _ in those
+        if (known := course.points(p))
+    }
+    points, missing = _points(topic, newest, told)
     earlier = {(partition, point) for (_, partition), pair in points.items() for point in pair}
     times = times_at(cluster, {(partition, point.offset) for partition, point in earlier})
     ends = _ends_at(cluster, {(partition, point.at_ms) for partition, point in earlier})
@@ -90,6 +96,8 @@ def _statuses(
             now = Waiting(newest_ms, age_ms, (row.log_end_offset or 0) - offset)
             if (name, partition) in points:
                 said = _status(partition, row, points[name, partition], now, times, ends)
+            elif (name, partition) in told:
+                said = None  # what brokers deleted of that log is gone for all
             else:
                 lost = course.facts.lost(newest_ms - WINDOW_MS, f"whether {partition} falls behind")
                 said = None if lost is None else unknown(lost)
@@ -99,12 +107,16 @@ def _statuses(
 
 
 def _points(
-    topic: LiveTopic, newest: Mapping[Key, Point]
+    topic: LiveTopic, newest: Mapping[Key, Point], told: Mapping[Key, Sequence[Point]]
 ) -> tuple[dict[Key, tuple[Point, Point]], dict[str, KgroupError]]:
-    """Return two earlier commits of each, where they are far enough apart, and the groups not read."""
-    first, missing = _first_from(topic, {key: point.at_ms - WINDOW_MS for key, point in newest.items()})
+    """Return two earlier commits of each, where they are far enough apart, and the groups not read.
+
+    Those of `told` are known without reading.
+    """
+    since_ms = {key: point.at_ms - WINDOW_MS for key, point in newest.items()}
+    first, missing = _first_from(topic, since_ms, told)
     later = {key: (point.at_ms + newest[key].at_ms) // 2 for key, point in first.items()}
-    second, missed = _first_from(topic, later)
+    second, missed = _first_from(topic, later, told)
     pairs = ((key, (first[key], point)) for key, point in second.items())
     apart = {
         key: pair
@@ -115,16 +127,17 @@ def _points(
 
 
 def _first_from(
-    topic: LiveTopic, since_ms: Mapping[Key, int]
+    topic: LiveTopic, since_ms: Mapping[Key, int], told: Mapping[Key, Sequence[Point]]
 ) -> tuple[dict[Key, Point], dict[str, KgroupError]]:
     """Return the first commit of each from its time on, of those that have one, and the groups not read."""
-    points: dict[Key, Point] = {}
+    late = {key: [at for at in told[key] if at.at_ms >= since_ms[key]] for key in told.keys() & since_ms}
+    points = {key: those[0] for key, those in late.items() if those}
 
     def first(key: Key, point: Point) -> bool:
         points[key] = point
         return True
 
-    return points, hand_over(topic, since_ms, first)
+    return points, hand_over(topic, {key: ms for key, ms in since_ms.items() if key not in told}, first)
 
 
 def _ends_at(cluster: ClusterView, pairs: Iterable[At]) -> dict[At, ListedOffset | KgroupError]:

@@ -14,9 +14,8 @@ from itertools import islice, takewhile
 from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Step, steps_of
-from kgroup.admin.diagnose.deliveries import undelivered
-from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
+from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Point, Step, steps_of
+from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.generations import (
     emptied_ms,
     ended_ms,
@@ -40,7 +39,6 @@ from kgroup.admin.statuses import (
     ERROR,
     LOOPS,
     OPEN_MS,
-    READING,
     SPAN_MS,
     SUSPECT_MS,
     WARN,
@@ -75,13 +73,12 @@ Times: TypeAlias = Mapping[At, Age]
 Transactions: TypeAlias = Sequence[OpenTransaction]
 
 
-def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Facts], list[Course]]:
+def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], past: Past) -> list[Facts]:
     """Give each partition the status that the history shows, in a few requests per leader for all groups.
 
     Of groups with a partition that seems to stand still, the commits of the last hour are read one by one.
-    Return the facts with these statuses, and how the groups read of which records decide.
+    Return the facts with these statuses; `judged` are how the groups read.
     """
-    judged = [Course(f) for f in facts if f.group.type != SHARE and LAG not in f.left_out]
     courses = [course for course in judged if course.aged]
     points = {at for course in courses for at in course.records}
     times = times_at(cluster, points) if points else {}
@@ -119,11 +116,15 @@ def judge(cluster: ClusterView, facts: list[Facts], past: Past) -> tuple[list[Fa
             )
         course.facts = course.facts.also(*course.unshown)
     known = {course.facts.group.group_id: course.facts for course in judged}
-    return [known.get(f.group.group_id, f) for f in facts], courses
+    return [known.get(f.group.group_id, f) for f in facts]
 
 
 def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) -> None:
     """Note how long commits of these groups let records wait of late, or why that is not known."""
+    compared = {at for course in courses for at in course.compared_records}
+    times = times_at(cluster, compared) if compared else {}
+    for course in courses:
+        course.learn(times)
     topic = past.topic() if courses else None
     if not isinstance(topic, LiveTopic):
         return
@@ -181,27 +182,6 @@ def _agreed(
     return statuses
 
 
-def judge_shares(facts: Sequence[Facts]) -> list[Facts]:
-    """Give the partitions of share groups the status that a second look at them shows."""
-    return [_with_shares(f) if undelivered(f) else f for f in facts]
-
-
-def _with_shares(facts: Facts) -> Facts:
-    still = facts.still.lags if facts.still is not None else {}
-    # One look shows nothing, which is reported.
-    decided = _undecided(facts) if facts.patience_s > 0 else ()
-    return with_statuses(facts, {partition: _shared(partition in still, facts) for partition, _ in decided})
-
-
-def _shared(stands: bool, facts: Facts) -> Status:
-    if stands and facts.still is not None:
-        why = f"its members finished no record of it in {facts.still.seconds:.0f} s"
-        return Status(PartitionStatus.STALLED, WARN, why)
-    if facts.grown is not None:
-        return Status(PartitionStatus.FALLING_BEHIND, WARN, "more records come than its members finish")
-    return READING
-
-
 def with_statuses(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> Facts:
     """Return the facts with these statuses of these partitions."""
     if not statuses:
@@ -213,7 +193,7 @@ def with_statuses(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> Fa
     return facts.also(group=replace(facts.group, offsets=rows))
 
 
-def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
+def undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
     """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
     for partition, row, status in facts.with_status(PartitionStatus.UNKNOWN):
         if status.unseen in (NOT_READ, CLOCK_UNSURE) or _is_future(status):
@@ -260,7 +240,7 @@ class Course:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.undecided = dict(_undecided(facts))
+        self.undecided = dict(undecided(facts))
         self.begun = dict(facts.placed(PartitionStatus.NOT_BEGUN))
         self._ends = {} if facts.group.known_members else ends_of(facts)
         self._emptied_ms = -1 if facts.group.known_members else emptied_ms(facts)
@@ -335,7 +315,15 @@ class Course:
         return True
 
     @property
-    def unshown(self) -> Iterator[Unseen]:
+    def compared_records(self) -> Iterable[At]:
+        """The records whose times `learn` takes: none, as commits are read with theirs."""
+        return ()
+
+    def learn(self, times: Times) -> None:
+        """Take how long the records compared waited."""
+
+    @property
+    def unshown(self) -> Iterable[Unseen]:
         """Yield that members of a group without any may have ended again and again, and committed nothing."""
         facts = self.facts
         # Each generation of a classic group has a number, and each of another one two.
@@ -378,7 +366,7 @@ class Course:
     def mistimed(self) -> Iterator[Course]:
         """Yield the same course as if producers' clocks were off, if they may be; it is read late else."""
         for late in self.lates[1:]:
-            other = Course(self.facts)
+            other = type(self)(self.facts)
             other.opened = self.opened
             other.late_ms, other.steps, other.untold = late, self.steps, self.untold
             other.begun = {partition: row for partition, row in self.begun.items() if partition.topic in late}
@@ -388,14 +376,18 @@ class Course:
             }
             yield other
 
-    def going(self, least_ms: int) -> Iterator[tuple[TopicPartition, OffsetRow, int]]:
+    def going(self, least_ms: int) -> Iterable[tuple[TopicPartition, OffsetRow, int]]:
         """Yield what is being read though it was so far behind at its last commit, with how far in ms."""
         for partition, row in self.facts.placed(PartitionStatus.READING):
-            waits = self.times.get((partition, row.committed_offset or 0))
+            waits = self.came_ms(partition, self.undecided.get(partition, row))
             at_ms = self.committed_ms.get(partition, -1)
             timed = partition in self.undecided and partition.topic not in self._shifts
             if timed and isinstance(waits, int) and at_ms - waits >= least_ms:
                 yield partition, row, at_ms - waits
+
+    def points(self, partition: TopicPartition) -> Sequence[Point]:
+        """Return earlier commits of a partition, where they are known without reading them."""
+        return ()
 
     @cached_property
     def _shifts(self) -> Mapping[str, int]:
@@ -444,9 +436,7 @@ class Course:
             return unseen
         if _is_future(row.status) and row.status is not None and partition.topic not in self._rightly_stamped:
             return row.status
-        waits = (
-            self._begins(partition, row) if held else self.times.get((partition, row.committed_offset or 0))
-        )
+        waits = self._begins(partition, row) if held else self.came_ms(partition, row)
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
         clock = self._clock
@@ -463,12 +453,17 @@ class Course:
                 open_ms=age_ms if held else 0,
                 waited_ms=age_ms,
                 owner=self.owner(row),
+                shared=self.facts.group.type == SHARE,
                 progress=made,
                 now_ms=now_ms,
             )
             statuses.append(status_of(known))
         behind = clock.is_behind or waits > clock.most_ms + BEHIND_MS
         return self._certain(partition, made, statuses, behind=behind)
+
+    def came_ms(self, partition: TopicPartition, row: OffsetRow) -> Age | None:
+        """Return when the oldest unread record came, by its time."""
+        return self.times.get((partition, row.committed_offset or 0))
 
     def _certain(
         self,

@@ -291,7 +291,7 @@ def _with_offsets(
     ends = log_ends(cluster, bare | committed, topics.known)
     starts = log_starts(cluster, bare, ends, topics.known)
     maybe = {partition for name in new for partition in unread[name] if partition.topic in new[name]}
-    sight = topics.look_behind(groups, stored.values(), ends, starts, maybe)
+    sight = topics.look_behind(groups, stored, ends, starts, maybe)
     for name, matching in new.items():
         unread[name] -= {p for p in unread[name] - topics.begun if p.topic in matching}
     seen = _Seen(
@@ -348,8 +348,8 @@ class Topics:
 
     def look_behind(
         self,
-        groups: Iterable[GroupDescription],
-        stored: Iterable[Commits],
+        groups: Collection[GroupDescription],
+        stored: Mapping[str, Commits],
         ends: Ends,
         starts: Ends,
         maybe: Collection[TopicPartition],
@@ -366,7 +366,7 @@ class Topics:
 
         last = {partition: end.offset for partition, end in ends.items() if isinstance(end, ListedOffset)}
         behind: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        for alike in grouped((id(commits.places), commits) for commits in stored).values():
+        for alike in grouped((id(commits.places), commits) for commits in stored.values()).values():
             at_each = zip(*[commits.offsets for commits in alike], strict=True)
             for partition, at in zip(alike[0].places, at_each, strict=True):
                 if those := {offset for offset in set(at) if offset < last.get(partition, 0)}:
@@ -386,8 +386,10 @@ class Topics:
             if isinstance(stable := views[partition].stable, int) and stable < last[partition]
         }
         # How long records have waited matters where somebody is to read them, and where readers are held
-        # back.
+        # back. Members of a share group that joined a moment ago have nothing yet, and are to read all.
         owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
+        shared = (group for group in groups if group.type == SHARE and group.known_members)
+        owned = owned.union(*(stored[group.group_id].places for group in shared))
         logs.recent((owned & behind.keys()) | held | (behind.keys() & maybe), self.known, self._began_ms)
         self.begun = logs.begun(behind.keys() & maybe, self.known)
         writers = producers(self._cluster, held, self.known) if held else {}
