@@ -234,7 +234,7 @@ def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str, rows
     return Asked(visibility, "right", doctor, rows, rows, none, none, none, none)
 
 
-def asked_twice(look: contextlib.AbstractContextManager[Ask], groups: Sequence[str]) -> Ran:
+def asked_twice(look: contextlib.AbstractContextManager[Ask], groups: Sequence[str], *options: str) -> Ran:
     """Have the doctor look at these groups for two seconds."""
     with look as ran:
-        return ran("doctor", *groups, "--patience", "2s")
+        return ran("doctor", *groups, "--patience", "2s", *options)

@@ -62,11 +62,14 @@ def examined(
             looked.append(asked(look, names, visibility, clock, names[:alone] if not number else ()))
         for group in groups:
             yield from _judged(group, looked)
-        waiting = [group for group in groups if needs_time(group)]
-        if waiting:
-            later = asked_twice(seen(machine, "all", "right"), [group.name for group in waiting])
-            for group in waiting:
-                yield group.state, list(stuck(group, later))
+        for share in (False, True):
+            waiting = [group for group in groups if needs_time(group) and group.share == share]
+            if waiting:
+                options = ("--without", "history") if share else ()
+                names = [group.name for group in waiting]
+                later = asked_twice(seen(machine, "all", "right"), names, *options)
+                for group in waiting:
+                    yield group.state, list(stuck(group, later))
     finally:
         machine.close()
 

@@ -11,7 +11,7 @@ from kgroup.domain import TopicPartition
 from .asking import SKEW_MS, Asked, Ran
 from .machine import DOWN, NOW_MS
 from .playing import Entry, Group, Part
-from .truth import Said, Truth, truth_of, truth_over
+from .truth import NEAR, PROMPT_MS, Said, Truth, truth_over
 
 JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
 UNKNOWN = "unknown"
@@ -56,6 +56,12 @@ CODES = {
 """The finding that names a status."""
 HALF_WAY = frozenset({"KG201"})
 """What is true of a group that is being upgraded, and no more than that."""
+OF_SHARES = {
+    ("stalled", "error"): "KG314",
+    ("stalled", "warn"): "KG314",
+    ("falling-behind", "warn"): "KG315",
+}
+"""The same where it is another one of share groups."""
 UNSTORED = "KG123"
 WEIGHTS = ("info", "warn", "error")
 
@@ -197,10 +203,10 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     if verdict == UNKNOWN and not group.moving and not unsure:
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
     dead = any(not part.exists and part.commits for part in group.parts.values())
-    for code, weight in _named(truth):
+    for code, weight in _named(group, truth):
         if code in codes and not grave & {(code, w) for w in WEIGHTS[WEIGHTS.index(weight) :]}:
             yield Fault("doctor", f"{code} is among the findings, and none of them is of weight {weight}")
-    named = [frozenset({code}) for code, _ in _named(truth)]
+    named = [frozenset({code}) for code, _ in _named(group, truth)]
     if group.outside_ms and not group.members:
         # That somebody else commits says why records wait without members.
         named = [each | {"KG120"} if "KG119" in each else each for each in named]
@@ -236,10 +242,10 @@ def _names(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
 
 
 def needs_time(group: Group) -> bool:
-    """Return whether only a second look shows that a group is stuck, or that its members finish nothing."""
+    """Return whether only a second look shows that a group is stuck, or shows it without the history."""
     if group.share:
-        hung = group.state.owner == "hung" and bool(group.members)
-        return hung and group.subject in truth_of(group).work
+        waits = [part.readable(part.committed or part.start) for part in group.parts.values()]
+        return bool(group.members) and any(e[0].ms < NOW_MS - PROMPT_MS - NEAR for e in waits if e)
     return group.moving and group.classic and group.state.membership == "stuck"
 
 
@@ -248,17 +254,18 @@ def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
     doctor = ran.by_group.get(group.name)
     codes = {each["code"] for each in doctor["findings"]} if doctor else set()
     if group.share:
-        if "KG314" not in codes or doctor is None or doctor["verdict"] == UNKNOWN:
+        if doctor is None or (doctor["verdict"] == "healthy" and group.state.stamps == "right"):
             verdict = doctor["verdict"] if doctor else "no answer"
             yield Fault("doctor", f"share group that finishes nothing: {verdict} {sorted(codes)}")
     elif doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
         yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
 
 
-def _named(truth: Truth) -> Iterator[tuple[str, str]]:
+def _named(group: Group, truth: Truth) -> Iterator[tuple[str, str]]:
     """Yield the code of the finding that names each status that is not good, and its least weight."""
+    names = CODES | (OF_SHARES if group.share else {})
     for said in set(truth.statuses.values()):
-        codes = {CODES.get(each) for each in said}
+        codes = {names.get(each) for each in said}
         if len(codes) == 1 and (found := codes.pop()):
             yield found, min((weight for _, weight in said), key=WEIGHTS.index)
 
@@ -481,10 +488,12 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
     if found.doctor is not None and full.doctor is not None:
         less, more = found.doctor["verdict"], full.doctor["verdict"]
         passed = now is not None and now.sick in (None, less == "sick")
-        # What was left out is not missed.
-        if less not in (more, UNKNOWN, *(("healthy",) if unasked else ())) and not passed:
-            errors = sorted(e["code"] for e in found.doctor["findings"] if e["severity"] == "error")
-            yield Fault("knock-out", f"without {label}: {less} {errors}, with it {more}")
+        # What was left out is not missed; what was given up before brokers deleted the log leaves no trace.
+        errors = {each["code"] for each in full.doctor["findings"] if each["severity"] == "error"}
+        gone = asked.visibility in PARTLY and errors == {"KG316"}
+        if less not in (more, UNKNOWN, *(("healthy",) if unasked or gone else ())) and not passed:
+            worst = sorted(e["code"] for e in found.doctor["findings"] if e["severity"] == "error")
+            yield Fault("knock-out", f"without {label}: {less} {worst}, with it {more}")
         if less == UNKNOWN and not found.doctor["skipped"]:
             yield Fault("doctor", f"without {label}: unknown, and nothing is named")
     for command, rows, before in (

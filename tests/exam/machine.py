@@ -6,17 +6,25 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from string import ascii_lowercase
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
+from kgroup.domain import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TopicImage,
+    TopicPartition,
+    offsets_partition_of,
+)
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
-from kgroup.protocol.batches import Batch, end_marker_record, rebuild_batch
+from kgroup.protocol.batches import Batch, LogRecord, encode_batch, end_marker_record, rebuild_batch
 from kgroup.protocol.codec import Message
+from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kgroup.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -32,10 +40,13 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from kgroup.protocol.share_state_records import decode_key, decode_value
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from kgroup.security.principals import Principal
+from kgroup.share.coordinator import Record as StateRecord
+from kgroup.share.coordinator import ShareCoordinator, ShareStateConfig
 
 R = TypeVar("R", bound=Message)
 NOW_MS = 1_800_000_000_000
@@ -60,6 +71,9 @@ SETTINGS = {
     "group.share.max.session.timeout.ms": str(LONG_MS),
     "group.share.session.timeout.ms": str(LONG_MS),
     "group.share.assignment.interval.ms": "0",
+    "group.share.max.record.lock.duration.ms": "900000",
+    "share.coordinator.cold.partition.snapshot.interval.ms": str(LONG_MS),
+    "share.coordinator.state.topic.prune.interval.ms": str(LONG_MS),
     "group.max.size": str(FULL),
     "transaction.max.timeout.ms": str(LONG_MS),
     "group.consumer.max.size": str(FULL),
@@ -284,6 +298,9 @@ class Machine:
         with ExitStack() as cleaned:
             for number in range(OFFSETS_PARTITIONS):
                 cleaned.enter_context(_cleaned(self.log(OFFSETS_TOPIC, number), before_ms))
+            state = self.cluster.catalog.topics.get(SHARE_STATE_TOPIC)
+            for number in range(state.partitions if state is not None else 0):
+                cleaned.enter_context(_pruned(self.log(SHARE_STATE_TOPIC, number), before_ms))
             yield
 
     @contextmanager
@@ -316,6 +333,7 @@ class Machine:
                 rules += may(user, g, PREFIX, o.DESCRIBE, o.DESCRIBE_CONFIGS)
             if user != "history":
                 rules += may(user, t, OFFSETS_TOPIC, o.READ, o.DESCRIBE, o.DESCRIBE_CONFIGS)
+                rules += may(user, t, SHARE_STATE_TOPIC, o.READ, o.DESCRIBE)
             if user != "topics":
                 seen = (o.DESCRIBE,) if user == "read" else (o.READ, o.DESCRIBE)
                 rules += may(user, t, PREFIX, *seen)
@@ -367,6 +385,39 @@ def _cleaned(log: Log, before_ms: int) -> Iterator[None]:
         yield
     finally:
         log._batches, log._last_offsets, log._max_timestamps = kept
+
+
+@contextmanager
+def _pruned(log: Log, before_ms: int) -> Iterator[None]:
+    """Of what share groups did before a moment, snapshots are left that the coordinator wrote then."""
+    assert isinstance(log, MemoryLog)
+    kept = log._batches, log._last_offsets, log._max_timestamps, log._start
+    batches = [Batch(raw) for raw in log._batches]
+    old = [batch for batch in batches if batch.max_timestamp < before_ms]
+    states = ShareCoordinator(ShareStateConfig(), TopicImage())
+    for batch in old:
+        for record in batch.records:
+            key = decode_key(record.key or b"")
+            states.replay(StateRecord(key, decode_value(key, record.value)), record.offset)
+    shots = [
+        LogRecord(
+            encode_key(key.snapshot),
+            encode_value(replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp=before_ms)),
+        )
+        for key, state in states.states.items()
+    ]
+    if shots:
+        end = old[-1].last_offset + 1
+        raw = encode_batch(shots, base_offset=end - len(shots), timestamp_ms=before_ms)
+        left = [Batch(raw), *batches[len(old) :]]
+        log._start = end - len(shots)
+        log._batches = [bytes(batch.raw) for batch in left]
+        log._last_offsets = [batch.last_offset for batch in left]
+        log._max_timestamps = [batch.max_timestamp for batch in left]
+    try:
+        yield
+    finally:
+        log._batches, log._last_offsets, log._max_timestamps, log._start = kept
 
 
 def clean(log: MemoryLog, batches: Iterable[Batch], old: Container[int]) -> list[Batch]:

@@ -81,7 +81,7 @@ def examined_on_kafka(
                 for name in names:
                     answers[name].append(seen)
         note("the others were answered")
-        waiting = [group.name for group in groups if needs_time(group)]
+        waiting = [group.name for group in groups if needs_time(group) and not group.share]
         later = asked_twice(machine.seen("all", "right"), waiting) if waiting else None
         audit(machine, groups)
         note("the logs were read")

@@ -53,7 +53,7 @@ from .machine import (
     clean,
     group_name,
 )
-from .sharing import ShareMember
+from .sharing import ACCEPT, ALL, ONE, RELEASE, RENEW, Acquired, Back, ShareMember
 from .states import TRANSACTED, State
 
 POLL_MS = 300_000
@@ -72,6 +72,14 @@ STAMPS_MS = {
     "backfill": -30 * 24 * HOUR_MS,
     "ahead": 420_000,
 }
+TAKES_MS = {"prompt": 0, "lazy": 20_000, "interval": 60_000, "rarely": 200_000}
+"""How long a member of a share group takes for each record."""
+LOCKS_MS = {"prompt": 30_000, "lazy": 30_000, "interval": 90_000, "rarely": 30_000}
+"""How long it has a record; where that is shorter than what it takes, it renews the lock."""
+LONG_LOCK_MS = 600_000
+RENEWED_MS = 20_000
+LIMIT = 5
+"""How often a record is delivered."""
 STAGGER_MS = 700
 """A reader commits one of its partitions after the other."""
 Place = TopicPartition
@@ -144,6 +152,11 @@ class Part:
     damaged: range = range(0)
     """The offsets of a batch that fails its checksum: who reads verifies it, and does not get beyond it."""
     commits: list[Commit] = field(default_factory=list)
+    """What was committed; of a share group, up to where all was accepted or given up."""
+    back: list[Back] = field(default_factory=list)
+    """The records of a share group that came back, or were given up."""
+    given_up: int = 0
+    """Up to where they were."""
     held_ms: int | None = None
     """Since when a transaction that has not ended holds its committed offset open."""
 
@@ -156,7 +169,7 @@ class Part:
 
     @property
     def committed(self) -> int | None:
-        return self.commits[-1].offset if self.commits else None
+        return max(self.commits[-1].offset, self.given_up) if self.commits else self.given_up or None
 
     def reached(self, offset: int) -> list[Entry]:
         """What a reader gets from this offset on until it stops at a damaged batch."""
@@ -191,6 +204,8 @@ class Member:
     got_ms: dict[Place, int] = field(default_factory=dict)
     left: bool = False
     sharing: ShareMember | None = None
+    has: dict[Place, Acquired] = field(default_factory=dict)
+    """What a member of a share group has acquired."""
     stops_ms: int = NOW_MS + HOUR_MS
     """From when on it commits nothing any more."""
 
@@ -215,6 +230,8 @@ class Group:
         self.overdue = True
         """Whether a rebalance that has not ended has begun long ago, when the third member came."""
         self.outside_ms: list[int] = []
+        self.filled_ms = 0
+        """When a share group had its first member after it had none."""
         self.ends: list[End] = []
         self.taken_over = 0
         """How often a process took an instance id over."""
@@ -230,6 +247,13 @@ class Group:
         self._make(self.side, 1, kept)
         self.delay_ms = DELAY_MS[state.delay]
         self.period_ms = self.by.choice([5_000, 10_000, 30_000])
+        self.takes_ms = TAKES_MS[state.delay]
+        self.lock_ms = LOCKS_MS[state.delay] if state.seed % 3 else LOCKS_MS["prompt"]
+        if self.share:
+            self.delay_ms = DELAY_MS["prompt"]
+            self.period_ms = max(self.period_ms, self.takes_ms + 5_000)
+            if state.seed % 5 == 1:
+                self.lock_ms = LONG_LOCK_MS
         self.phase_ms = self.by.choice([100, 1_000, 3_000])
         self.since_ms = int(state.since) * 1000
         self.subject = Place(self.main, 0)
@@ -338,12 +362,17 @@ class Group:
         self._beat(member, first=True)
 
     def _join_share(self) -> None:
-        self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
+        lock = {"share.record.lock.duration.ms": str(self.lock_ms)}
+        self.machine.configure_group(self.name, {"share.auto.offset.reset": "earliest"} | lock)
         for number, member in enumerate(self.members):
-            member.member_id = f"{self.name}-{number:022d}"[-22:]
-            member.sharing = ShareMember(self.machine, self.name, member.member_id, member.topics)
-            member.sharing.beat()
+            self._joins_share(member, number)
+        self.filled_ms = self.machine.now_ms
         self.machine.at(self.machine.now_ms + 2_000, self._share_settles)
+
+    def _joins_share(self, member: Member, number: int) -> None:
+        member.member_id = f"{self.name}-{number:022d}"[-22:]
+        member.sharing = ShareMember(self.machine, self.name, member.member_id, member.topics)
+        member.sharing.beat()
 
     def _share_settles(self) -> None:
         for member in self.members:
@@ -352,6 +381,94 @@ class Group:
             # Several read a partition; one of them does it here.
             taken = frozenset().union(*(m.owned for m in self.members))
             self._owns(member, frozenset(p for p in self.parts if p.topic in member.topics) - taken)
+
+    def _handle(self, member: Member, place: Place) -> None:
+        """Accept what there is at once, or acquire a record and accept it when it is done, then the next."""
+        part, sharing, now = self.parts[place], member.sharing, self.machine.now_ms
+        if sharing is None or place in member.has or not part.exists or now >= member.stops_ms:
+            return
+        if place == self.subject and self.state.owner == "releasing" and self._is_wrong:
+            return
+        got = sharing.take(place, ONE if self.takes_ms else ALL)
+        if not got:
+            return
+        if not self.takes_ms:
+            self._finish(member, place, got)
+            return
+        member.has[place] = got
+        if self.lock_ms < self.takes_ms:
+            for renewed_ms in range(now + RENEWED_MS, now + self.takes_ms, RENEWED_MS):
+                self.machine.at(renewed_ms, lambda: self._renew(member, place, got))
+        self.machine.at(now + self.takes_ms, lambda: self._finish(member, place, got))
+
+    def _renew(self, member: Member, place: Place, got: Acquired) -> None:
+        if self.machine.now_ms < member.stops_ms and member.sharing is not None:
+            member.sharing.say(place, got, RENEW)
+
+    def _finish(self, member: Member, place: Place, got: Acquired) -> None:
+        if self.machine.now_ms >= member.stops_ms or member.sharing is None:
+            return
+        member.has.pop(place, None)
+        member.sharing.say(place, got, ACCEPT)
+        last = max(each.last_offset for each in got)
+        self._committed(self.parts[place], last + 1, member)
+        self._skip_given_up(self.parts[place])
+        self._handle(member, place)
+
+    def _fails_to_finish(self, release: bool, every_ms: int) -> None:
+        """Acquire what there is of the subject, and release it, or leave it to its locks."""
+        member = self.owner(self.subject)
+        if member is None or member.sharing is None or self.machine.now_ms >= NOW_MS:
+            return
+        got = member.sharing.take(self.subject)
+        if release and got:
+            self.machine.at(self.machine.now_ms + 500, lambda: self._release(member, got))
+        elif got:
+            after_ms = self.machine.now_ms + self.lock_ms
+            self.machine.at(after_ms, lambda: self._come_back(self.subject, got))
+        self.machine.at(self.machine.now_ms + every_ms, lambda: self._fails_to_finish(release, every_ms))
+
+    def _release(self, member: Member, got: Acquired) -> None:
+        if member.sharing is not None:
+            member.sharing.say(self.subject, got, RELEASE)
+            self._come_back(self.subject, got)
+
+    def _come_back(self, place: Place, got: Acquired) -> None:
+        part = self.parts[place]
+        for each in got:
+            offsets = range(each.first_offset, each.last_offset + 1)
+            part.back += [Back(offset, self.machine.now_ms, each.delivery_count) for offset in offsets]
+        self._skip_given_up(part)
+
+    def _skip_given_up(self, part: Part) -> None:
+        done = {back.offset for back in part.back if back.deliveries >= LIMIT}
+        to = part.committed or part.start
+        while to in done:
+            to = part.given_up = to + 1
+
+    def _closes(self, member: Member) -> None:
+        """A member of a share group ends, and what it has comes back."""
+        if member.sharing is not None:
+            member.sharing.close()
+            for place, got in member.has.items():
+                self._come_back(place, got)
+            member.has.clear()
+            member.stops_ms = min(member.stops_ms, self.machine.now_ms)
+
+    def _restart_share(self, old: Member) -> None:
+        """Another process takes the place of one that failed on what it had acquired."""
+        fresh = Member(old.name, old.topics)
+        at, owned = self.members.index(old), old.owned
+        self._leave(old)
+        if not self.members:
+            self.filled_ms = self.machine.now_ms
+        self.members.insert(at, fresh)
+        self._joins_share(fresh, self.machine.now_ms % 10**9)
+        self._owns(fresh, owned)
+        assert fresh.sharing is not None
+        fresh.stops_ms = self.machine.now_ms
+        if got := fresh.sharing.take(self.subject):
+            fresh.has[self.subject] = got
 
     def _join_classic(self, members: Sequence[Member]) -> None:
         slots = [(member, self._send_join(member)) for member in members]
@@ -622,6 +739,7 @@ class Group:
             )
             assert answer.error_code == 0, answer
         elif member.sharing is not None:
+            self._closes(member)
             member.sharing.beat(-1)
         else:
             self._beat(member, epoch=-2 if for_now else -1)
@@ -698,11 +816,7 @@ class Group:
         """Commit what can be read, if the member still does."""
         part = self.parts[place]
         if member.sharing is not None:
-            if self.machine.now_ms < member.stops_ms and place in member.owned and part.exists:
-                for where, last in member.sharing.read(place).items():
-                    read = self.parts[where]
-                    written = max(e.ms for e in read.entries if e.offset <= last)
-                    read.commits.append(Commit(last + 1, self.machine.now_ms, written, True))
+            self._handle(member, place)
             return
         reads = member in self.members and place in member.owned and part.exists
         if not reads or self.machine.now_ms >= member.stops_ms:
@@ -981,15 +1095,21 @@ class Group:
             return
         if owner in ("dead-static", "left", "hung"):
             self._at(since, self._stop)
+        elif owner == "releasing":
+            releases = bool(self.state.seed % 2)
+            every_ms = self.by.choice([2_000, 10_000]) if releases else self.lock_ms + 5_000
+            self._at(since, lambda: self._fails_to_finish(releases, every_ms))
         elif owner == "hot":
             self.hot_ms = NOW_MS - since
             self._at(since, lambda: self.produce(self.subject, 5_000))
             for ago in range(since - 1_000, 0, -2_000):
                 self._at(ago, self._hot)
         elif owner == "looping":
-            for ago in range(since, 2_000, -max(10_000, since // 8)):
+            # Of a share group by the seed so seldom that it may be a restart.
+            every = since // 2 if self.share and self.state.seed % 2 else max(10_000, since // 8)
+            for ago in range(since, 2_000, -every):
                 self._at(ago, self._restart)
-            if self.state.others == "alone":
+            if self.state.others == "alone" and not (self.share and self.state.seed % 2):
                 # Its supervisor waits longer and longer before it starts it again.
                 self._at(1_500, self._fails)
         elif owner == "none":
@@ -1016,6 +1136,9 @@ class Group:
         if old is None:
             return
         self._ends(old.owned)
+        if self.share:
+            self._restart_share(old)
+            return
         at = self.members.index(old)
         fresh = Member(old.name, old.topics, regex=old.regex, classic=old.classic)
         fresh.stops_ms = self.machine.now_ms

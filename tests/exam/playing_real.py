@@ -96,6 +96,9 @@ def unplayable(state: State, release: str, longest: int) -> str:
             state.commits == "other-id"
         ),
         "the exam's real readers have no producers of their own": state.commits in TRANSACTED,
+        "a real member of a share group accepts all that comes at once": (
+            state.protocol == "share" and (state.owner in ("releasing", "looping") or state.delay != "prompt")
+        ),
         "without its dead member a group does not settle": (
             dead and state.membership in ("flapping", "rebalance", "stuck")
         ),

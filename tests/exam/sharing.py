@@ -1,9 +1,13 @@
-"""A member of a share group: it fetches and accepts records, at the leader of each partition (KIP-932)."""
+"""Members of share groups: they acquire records at each leader, and say what they made of them.
+
+What was acquired and not finished comes back when its lock times out (KIP-932).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from kgroup.domain import TopicPartition
 from kgroup.protocol.messages import share_acknowledge as acknowledging
@@ -15,7 +19,17 @@ from kgroup.protocol.messages.share_group_heartbeat import (
 
 from .machine import Machine
 
-ACCEPT = 1
+ACCEPT, RELEASE, RENEW = 1, 2, 4
+ALL, ONE = 500, 1
+Acquired = Sequence[fetching.AcquiredRecords]
+
+
+class Back(NamedTuple):
+    """A record whose delivery ended without an end of it."""
+
+    offset: int
+    ms: int
+    deliveries: int
 
 
 class ShareMember:
@@ -26,6 +40,7 @@ class ShareMember:
         self.topics = tuple(topics)
         self.epoch = 0
         self._sessions: defaultdict[int, int] = defaultdict(int)
+        self._asked: defaultdict[int, set[TopicPartition]] = defaultdict(set)
 
     def beat(self, epoch: int | None = None) -> None:
         """Send a heartbeat: 0 joins, -1 leaves."""
@@ -40,13 +55,13 @@ class ShareMember:
         assert answer.error_code == 0, answer
         self.epoch = answer.member_epoch
 
-    def read(self, place: TopicPartition) -> dict[TopicPartition, int]:
-        """Accept all records that a fetch brings; return the last one's offset by partition."""
+    def take(self, place: TopicPartition, most: int = ALL) -> Acquired:
+        """Acquire records of a partition, and leave its session's others alone."""
         node = self.machine.leader_of(place)
-        wanted = fetching.FetchTopic(
-            topic_id=self.machine.topic_id(place.topic),
-            partitions=(fetching.FetchPartition(partition_index=place.partition),),
-        )
+        topic_id = self.machine.topic_id(place.topic)
+        others = self._asked[node] - {place}
+        self._asked[node] = {place}
+        wanted = fetching.FetchPartition(partition_index=place.partition)
         request = fetching.ShareFetchRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -54,54 +69,55 @@ class ShareMember:
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=1 << 20,
-            max_records=500,
-            batch_size=500,
-            topics=(wanted,),
+            max_records=most,
+            batch_size=most,
+            share_acquire_mode=int(most == ONE),
+            topics=(fetching.FetchTopic(topic_id=topic_id, partitions=(wanted,)),),
+            forgotten_topics_data=tuple(
+                fetching.ForgottenTopic(topic_id=self.machine.topic_id(at.topic), partitions=(at.partition,))
+                for at in others
+            ),
         )
         answer = self.machine.ask(request, fetching.ShareFetchResponse, node=node)
         assert answer.error_code == 0, answer
         self._sessions[node] += 1
-        names = {self.machine.topic_id(topic): topic for topic in self.topics}
-        # The session brings what came in its other partitions, too.
-        got = {
-            (topic.topic_id, data.partition_index): data.acquired_records
-            for topic in answer.responses
-            for data in topic.partitions
-            if data.acquired_records
-        }
-        if got:
-            self._accept(node, got)
-        return {
-            TopicPartition(names[topic_id], number): max(each.last_offset for each in acquired)
-            for (topic_id, number), acquired in got.items()
-        }
+        parts = ((topic.topic_id, part) for topic in answer.responses for part in topic.partitions)
+        here = (part for of, part in parts if (of, part.partition_index) == (topic_id, place.partition))
+        return [each for part in here for each in part.acquired_records]
 
-    def _accept(self, node: int, got: Mapping[tuple[bytes, int], Iterable[fetching.AcquiredRecords]]) -> None:
-        said = tuple(
-            acknowledging.AcknowledgeTopic(
-                topic_id=topic_id,
-                partitions=(
-                    acknowledging.AcknowledgePartition(
-                        partition_index=number,
-                        acknowledgement_batches=tuple(
-                            fetching.AcknowledgementBatch(
-                                first_offset=each.first_offset,
-                                last_offset=each.last_offset,
-                                acknowledge_types=(ACCEPT,),
-                            )
-                            for each in acquired
-                        ),
-                    ),
-                ),
+    def say(self, place: TopicPartition, got: Acquired, kind: int) -> None:
+        """Accept, release or renew what was acquired."""
+        node = self.machine.leader_of(place)
+        batches = tuple(
+            fetching.AcknowledgementBatch(
+                first_offset=each.first_offset, last_offset=each.last_offset, acknowledge_types=(kind,)
             )
-            for (topic_id, number), acquired in got.items()
+            for each in got
+        )
+        part = acknowledging.AcknowledgePartition(
+            partition_index=place.partition, acknowledgement_batches=batches
+        )
+        topic = acknowledging.AcknowledgeTopic(
+            topic_id=self.machine.topic_id(place.topic), partitions=(part,)
         )
         request = acknowledging.ShareAcknowledgeRequest(
             group_id=self.group,
             member_id=self.member_id,
             share_session_epoch=self._sessions[node],
-            topics=said,
+            is_renew_ack=kind == RENEW,
+            topics=(topic,),
         )
         done = self.machine.ask(request, acknowledging.ShareAcknowledgeResponse, node=node)
         assert done.error_code == 0, done
+        assert not any(p.error_code for topic in done.responses for p in topic.partitions), done
         self._sessions[node] += 1
+
+    def close(self) -> None:
+        """End its sessions: what it has comes back."""
+        for node, epoch in self._sessions.items():
+            if epoch:
+                request = acknowledging.ShareAcknowledgeRequest(
+                    group_id=self.group, member_id=self.member_id, share_session_epoch=-1
+                )
+                self.machine.ask(request, acknowledging.ShareAcknowledgeResponse, node=node)
+        self._sessions.clear()

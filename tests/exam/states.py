@@ -10,7 +10,18 @@ from random import Random
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "mixed", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
-    "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "overloaded", "none"),
+    "owner": (
+        "live",
+        "slow",
+        "dead-static",
+        "left",
+        "hung",
+        "releasing",
+        "looping",
+        "hot",
+        "overloaded",
+        "none",
+    ),
     "commits": (
         "fresh",
         "old",
@@ -78,7 +89,9 @@ deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
 and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader
-aborts all of the subject, or died in one.
+aborts all of the subject, or died in one. `delay`: in a share group each record of a partition takes 20 s, a
+minute or 200 s, one after the other. `releasing`: a share group's members finish nothing of the subject any
+more: by the seed each record is released again and again, or its locks time out.
 """
 TRANSACTED = ("transacted", "aborting", "pending")
 SEEN = ("visibility", "clock")
@@ -161,11 +174,18 @@ def possible(state: State) -> State:
     """The state without what cannot be in a cluster together."""
     if state.protocol == "share":
         # It has no owners, no commits and no patterns.
-        owner = state.owner if state.owner in ("hung", "none") else "live"
+        kept = ("hung", "releasing", "looping", "overloaded", "none")
+        owner = state.owner if state.owner in kept else "live"
         subscription = state.subscription if state.subscription == "two-applications" else "names"
         log = state.log if state.log in ("idle", "bursts", "trimmed", "emptied") else "growing"
         state = state.but(owner=owner, subscription=subscription, log=log, commits="fresh")
-        state = state.but(membership="stable", delay="prompt", second="none")
+        state = state.but(membership="stable", second="none")
+        if owner == "overloaded":
+            # Ten records come while one is taken.
+            delay = "lazy" if state.delay == "prompt" else state.delay
+            state = state.but(log="growing", others="busy", delay=delay)
+    elif state.owner == "releasing":
+        state = state.but(owner="live")
     if state.protocol == "streams":
         # Its members have one topology, and without a source topic the group is not ready.
         there = state.log not in ("deleted", "recreated", "grown", "uncommitted", "transactions")
@@ -199,7 +219,7 @@ def possible(state: State) -> State:
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")
-    if state.owner in ("hot", "overloaded"):
+    if state.owner in ("hot", "overloaded") and state.protocol != "share":
         # One partition has so much to read that its reader does not get to the next, or to the end.
         plain = state.protocol not in ("share", "streams") and state.subscription in ("names", "pattern")
         commits = "transacted" if state.commits in TRANSACTED else "fresh"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
@@ -10,7 +11,7 @@ from statistics import median_high
 from kgroup.domain import TopicPartition
 
 from .machine import FULL
-from .playing import POLL_MS, Group, Part
+from .playing import LIMIT, POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 HELD_MS = 10_000
@@ -34,6 +35,8 @@ CERTAIN_MS = 700_000
 """So long after it began to take too little, a reader is seen to fall behind."""
 TAKEN = 3
 """So often within minutes, an instance id has more than one process."""
+LATE_MS = 60_000
+"""What is read so long after it was written may have been written later."""
 NEAR = 1_500
 """Commands may judge either way so near to a bound: a state is seen within some time, not at one moment."""
 Said = tuple[str, str]
@@ -119,7 +122,8 @@ def truth_of(group: Group) -> Truth:
         waiting = part.readable(at)
         if part.exists and (waiting or max(part.stable, at) < part.end):
             work.add(place)
-        if part.exists and waiting and group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR:
+        # Which records of a share group are done beyond its start offset, which moves late, is in its log.
+        if waiting and (group.share or group.look_ms - waiting[0].ms >= PROMPT_MS - NEAR):
             waits.add(place)
         if said[0][0] == "held-back" and group.look_ms - _opened_ms(part) >= OPEN_MS - NEAR:
             waits.add(place)
@@ -130,7 +134,7 @@ def truth_of(group: Group) -> Truth:
     elif not error and not group.members and any(_ended_fresh(group)):
         error = None
     blind = error is None and not any(_is_read(group, part.place.topic) for part in fruitless)
-    if any(_held_open(group, NEAR)):
+    if any(_held_open(group, NEAR)) or any(map(_all_given_up, group.parts.values())):
         error = True
     elif not error and (group.waits_for_still or any(_held_open(group, -NEAR))):
         # It is an error after a while, by the log.
@@ -242,7 +246,7 @@ def _opened_ms(part: Part) -> int:
 
 
 def _of_share(group: Group, part: Part) -> list[Said]:
-    """Of a share group no answer shows who reads what: whether it goes on is for a second look to say."""
+    """Of a share group nothing shows who reads what: its members together finish records, or do not."""
     waiting = part.readable(part.start if part.committed is None else part.committed)
     if not waiting:
         return (
@@ -252,7 +256,57 @@ def _of_share(group: Group, part: Part) -> list[Said]:
         return [("purged", "error")]
     if not group.members:
         return [("unread", "warn")]
-    return [("reading", "ok"), ("unknown", "unknown")]
+    found = _finishing(group, part, waiting[0].ms)
+    if group.state.owner == "overloaded" and part.place == group.subject:
+        return [each for said in found for each in (_overloaded(group) if said[0] == "reading" else [said])]
+    return found
+
+
+def _finishing(group: Group, part: Part, came_ms: int) -> list[Said]:
+    """Whether members of a share group finish records of a partition: by how long none was."""
+    near = NEAR if group.state.stamps == "right" else SUSPECT_MS
+    found = [said for slack in (-near, 0, near) for said in _unfinished(group, part, came_ms - slack)]
+    alike = [p for p in group.parts.values() if p.place.topic == part.place.topic and p.commits]
+    late_ms = min((p.commits[-1].ms - p.commits[-1].written_ms for p in alike), default=0)
+    if late_ms > LATE_MS - NEAR:
+        # What was read last was read late, or stamped late: so may be what waits.
+        others = [
+            said
+            for late in (late_ms, late_ms - SUSPECT_MS)
+            for slack in (-near, 0, near)
+            for said in _unfinished(group, part, min(came_ms + late, group.look_ms) - slack)
+        ]
+        if set(others) != set(found) or len(set(found)) > 1:
+            found.append(("unknown", "unknown"))
+    return list(dict.fromkeys(found))
+
+
+def _unfinished(group: Group, part: Part, came_ms: int) -> Iterator[Said]:
+    """Yield the same if what waits came then, by each way to take how long records take."""
+    finished_ms = part.commits[-1].ms if part.commits else 0
+    began = max(came_ms, finished_ms)
+    if sum(end.ms >= began for end in group.ends) < LOOPS:
+        # Who ends again and again finishes nothing, however often it begins.
+        began = max(began, group.filled_ms)
+    ended = Counter(back.offset for back in part.back if back.ms > max(finished_ms, came_ms))
+    waited, alone = group.look_ms - came_ms, group.look_ms - began
+    for wait in _waits(group, [p for p in group.parts.values() if p.commits], part):
+        for near in (-NEAR, NEAR):
+            fails = max(ended.values(), default=0) >= LOOPS and alone + near >= PROMPT_MS
+            if waited < PROMPT_MS:
+                yield "reading", "ok"
+            elif fails or alone + near > max(POLL_MS, group.lock_ms, TWICE * wait):
+                yield "stalled", "error"
+            elif alone + near > max(SUSPECT_MS, group.lock_ms, TWICE * wait):
+                yield "stalled", "warn"
+            else:
+                yield "reading", "ok"
+
+
+def _all_given_up(part: Part) -> bool:
+    """Whether members of a share group gave up record after record, and finished none since."""
+    since = part.commits[-1].ms if part.commits else 0
+    return len({b.offset for b in part.back if b.deliveries >= LIMIT and b.ms > since}) >= LOOPS
 
 
 def _of_owner(group: Group, part: Part) -> list[Said]:
@@ -398,6 +452,9 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
 def _overloaded(group: Group) -> list[Said]:
     """What a reader is that takes half of what comes, by how long it has done so."""
     falls, reads = ("falling-behind", "warn"), ("reading", "ok")
+    if group.share and (group.fed_ms < CERTAIN_MS or group.takes_ms > SUSPECT_MS):
+        # It takes too little from the first record on, and is long with those that came before.
+        return [falls, reads]
     if group.since_ms >= CERTAIN_MS and group.state.stamps == "right":
         return [falls]
     return [falls, reads] if group.since_ms > 2 * SUSPECT_MS else [reads]
@@ -520,6 +577,12 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG102", "KG112"} if group.classic else {"KG101"}))
     if state.membership == "full" and len(group.members) == FULL:
         found.append(frozenset({"KG117"}))
+    back = [each for part in group.parts.values() for each in part.back if each.ms > group.look_ms - SPAN_MS]
+    if any(each.deliveries >= LIMIT for each in back):
+        found.append(frozenset({"KG316"}))
+    if state.owner == "releasing" and any(each.deliveries < LIMIT for each in back):
+        # What a member had whose session ended comes back at once, or with its lock.
+        found.append(frozenset({"KG318"}))
     if group.taken_over >= TAKEN and group.members:
         found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
@@ -599,6 +662,8 @@ def _holding(group: Group) -> Iterator[str]:
         yield "KG103"
     if not _half_way(group):
         yield "KG201"
+    if not any(each.deliveries >= LIMIT for part in group.parts.values() for each in part.back):
+        yield "KG316"
     # A share group may have finished any record but the first.
     if not any(_outlived(group, part, -NEAR) for part in group.parts.values()):
         yield "KG312"
