@@ -138,10 +138,10 @@ class DeliveryLog:
                 self.events.append(event)
             for at in event.partitions:
                 if event.kind == Kind.DELIVERY_STATE_DELETED:
-                    del self.handled[at]
+                    self.handled.pop(at, None)
                 elif event.kind in _BEGUN:
                     self.handled[at] = Handled(event.timestamp_ms, event.proven, event.proven)
-                elif event.kind in _ENDED:
+                elif event.kind in _ENDED and at in self.handled:
                     self.handled[at].take(event)
 
 
