@@ -173,8 +173,8 @@ def _is_read(group: Group, topic: str) -> bool:
 
 def _in_scope(group: Group, part: Part) -> bool | None:
     """Whether the group reads a partition, or did; None where that may be seen or not."""
-    if part.committed is not None:
-        return True
+    if part.committed is not None or (group.share and part.exists):
+        return True  # a share group has begun with all that its members subscribe to
     if group.moving and group.classic:
         return False  # what members subscribe to is not shown meanwhile
     if not part.exists:

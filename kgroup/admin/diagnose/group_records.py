@@ -30,7 +30,7 @@ class Recorded:
     member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
     partitions that were committed for a former topic of the same name, `unheld_ms` when those of a group with
     members were last committed that none of them has. The log has lost nothing of after
-    `whole_from_ms` to compaction; -1 where it has lost nothing at all.
+    `whole_from_ms` to compaction, and shows what changed; -1 where it has lost nothing at all.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -117,13 +117,21 @@ def _recorded(
             if at.topic_id in former and partition.topic in ids
         ),
         damaged=known.damaged,
-        whole_from_ms=known.whole_from_ms,
+        whole_from_ms=max(known.whole_from_ms, _known_from_ms(events)),
         unheld_ms={
             partition: at.commit_timestamp_ms
             for partition, at in (offsets.items() if members else ())
             if partition not in owned
         },
     )
+
+
+def _known_from_ms(events: Sequence[Event]) -> int:
+    """Return from when on it is known what changed: after the first record left of a group; -1 for always."""
+    from kgroup.history.fold.events import Kind
+
+    seen = (e.timestamp_ms + 1 for e in events if e.kind is Kind.GROUP_CREATED and not e.proven)
+    return next(seen, -1)
 
 
 def _without_former_topics(event: Event, ids: Mapping[str, bytes]) -> Event:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
 from itertools import islice, takewhile
+from operator import itemgetter
 from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -97,7 +98,7 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
     opened = _opened(cluster, courses)
     for course in courses:
         course.opened = opened
-    stalled = [course for course in courses if course.seems_stalled]
+    stalled = [c for c in courses if any(read.seems_stalled for read in (c, *c.mistimed()))]
     _learn_waits(cluster, stalled, past)
     said = {course: _as_agreed(cluster, course) for course in courses}
     passed_over = [
@@ -303,8 +304,8 @@ class Course:
     @property
     def compared(self) -> dict[Key, int]:
         """The partitions whose commits show how often the group commits, and when the last one was."""
-        others = {partition: self.committed_ms[partition] for partition, _ in self._read[:SAMPLES]}
-        return {(self.facts.group.group_id, p): ms for p, ms in (others | self.suspects).items()}
+        newest = dict(nlargest(SAMPLES, self.committed_ms.items(), key=itemgetter(1)))
+        return {(self.facts.group.group_id, p): ms for p, ms in (newest | self.suspects).items()}
 
     def recall(self, known: Mapping[str, Learned]) -> bool:
         """Take the steps that were learned before, if what may stand still was not committed since."""
