@@ -360,6 +360,8 @@ class RealGroup(Group):
 
     @property
     def awaited(self) -> list[Member]:
+        if not self.real:
+            return super().awaited
         return [m for m in self.members if {m.instance, m.member_id} & self.late]
 
     def _overdue(self) -> None:
