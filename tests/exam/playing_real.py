@@ -71,6 +71,8 @@ CHANGED_MS = 4_000
 SETTLED_MS = 2_000
 """The first records are written so long after all members have what there is."""
 SETTLING_S = 240
+LOCK_MS = 30_000
+"""The lock of a share group's record by a broker's default."""
 LEFT_EPOCH = -2
 CLASSIC_MEMBER = 0
 
@@ -130,6 +132,7 @@ class RealGroup(Group):
         """Whom a rebalance waits for, by the broker."""
         self._starts = count()
         super().__init__(machine, state, name)  # type: ignore[arg-type]
+        self.lock_ms = LOCK_MS
 
     def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
         super()._at(ago_ms, lambda: self._tried(act))
