@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from heapq import nlargest
 from itertools import islice, takewhile
-from operator import itemgetter
 from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -304,8 +303,9 @@ class Course:
     @property
     def compared(self) -> dict[Key, int]:
         """The partitions whose commits show how often the group commits, and when the last one was."""
-        newest = dict(nlargest(SAMPLES, self.committed_ms.items(), key=itemgetter(1)))
-        return {(self.facts.group.group_id, p): ms for p, ms in (newest | self.suspects).items()}
+        newest = nlargest(SAMPLES, ((ms, partition) for partition, ms in self.committed_ms.items()))
+        those = {partition: ms for ms, partition in newest} | self.suspects
+        return {(self.facts.group.group_id, partition): ms for partition, ms in those.items()}
 
     def recall(self, known: Mapping[str, Learned]) -> bool:
         """Take the steps that were learned before, if what may stand still was not committed since."""
@@ -631,7 +631,9 @@ class Course:
     @cached_property
     def _samples(self) -> list[At]:
         """The last record read of some other partitions, of the same ones where there are no others."""
-        others = [at for at in self._read if at[0] not in self.undecided]
+        # Who sees less may not know of one that it waits: nobody compares with that.
+        unsure = {partition for partition, _ in self.facts.placed(PartitionStatus.UNKNOWN)}
+        others = [at for at in self._read if at[0] not in unsure]
         return (others or self._read)[:SAMPLES]
 
     @cached_property
