@@ -71,6 +71,7 @@ OTHERS = (
     ("kgroup.admin.diagnose.checks", "stopped"),
     ("kgroup.admin.diagnose.checks", "unread"),
     ("kgroup.admin.diagnose.checks", "_held_open"),
+    ("kgroup.admin.diagnose.checks", "_given_up"),
     ("kgroup.admin.diagnose.checks", "standing_still"),
     ("kgroup.admin.diagnose.checks", "all_given_up"),
 )

@@ -34,7 +34,7 @@ from tests.interop.driver import Driver
 
 from .asking import CLEANED_MS
 from .machine import NOW_MS, PREFIX
-from .playing import Ago, Group, Member, Part, Place
+from .playing import LOCKS_MS, Ago, Group, Member, Part, Place
 from .real_machine import LIMIT_MS, RealMachine
 from .states import TRANSACTED, State
 from .truth import subscribes
@@ -71,8 +71,6 @@ CHANGED_MS = 4_000
 SETTLED_MS = 2_000
 """The first records are written so long after all members have what there is."""
 SETTLING_S = 240
-LOCK_MS = 30_000
-"""The lock of a share group's record by a broker's default."""
 LEFT_EPOCH = -2
 CLASSIC_MEMBER = 0
 
@@ -132,7 +130,7 @@ class RealGroup(Group):
         """Whom a rebalance waits for, by the broker."""
         self._starts = count()
         super().__init__(machine, state, name)  # type: ignore[arg-type]
-        self.lock_ms = LOCK_MS
+        self.lock_ms = LOCKS_MS["prompt"]  # the brokers' default
 
     def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
         super()._at(ago_ms, lambda: self._tried(act))

@@ -73,7 +73,6 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG120": outside,
     "KG122": matching_nothing,
     "KG313": lost,
-    "KG316": given_up,
     "KG317": rejected,
     "KG318": came_back,
     "KG322": set_back,
@@ -120,15 +119,21 @@ def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
             continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
-    for check in (_stuck, _held_open, _of_partitions, _expiring):
+    for check in (_stuck, _held_open, _of_partitions, _expiring, _given_up):
         yield from check(facts)
-    all_of_it = tuple(all_given_up(facts)) if found["KG316"] else ()
     for code, those in found.items():
-        more = all_of_it if code == "KG316" else ()
         for message, hint, shown in those:
-            yield Diagnosis(code, ERROR if more else CODES[code].severity, message, hint, (*more, *shown))
+            yield _diagnosis(code, message, hint, shown)
     for code, message, hint, shown in chain(unread(facts), expected(facts)):
         yield _diagnosis(code, message, hint, shown)
+
+
+def _given_up(facts: Facts) -> Iterator[Diagnosis]:
+    """Yield records that share groups gave up: an error where they finish none between."""
+    for message, hint, shown in given_up(facts):
+        every = tuple(all_given_up(facts))
+        severity = ERROR if every else CODES["KG316"].severity
+        yield Diagnosis("KG316", severity, message, hint, (*every, *shown))
 
 
 def _described(facts: Facts) -> Iterator[Finding]:

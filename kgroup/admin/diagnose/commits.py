@@ -7,14 +7,14 @@ does, is silent for a minute again and again; only its commits before show that.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.record_times import Untimed, times_at
 from kgroup.admin.statuses import SPAN_MS, Unseen
-from kgroup.domain import ZERO_UUID, TopicPartition, grouped
+from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
 from kgroup.history.log_items import CommitRun, Item, Marker, PendingCommit
 from kgroup.history.sources.live import LiveLog, LiveTopic
@@ -88,29 +88,28 @@ def _commits_from(
         return
     decoder = Decoder(names=names, runs=False)
     begun: dict[int, list[tuple[Key, Point]]] = {}
-    ids = {ZERO_UUID, *topic.topic_names}
     for chunk, headers in LiveLog(topic, number, at).batches():
         for item in decoder.feed(chunk, headers):
-            yield from _in(item, begun, ids)
+            yield from _in(item, begun, topic)
     for item in decoder.flush():
-        yield from _in(item, begun, ids)
+        yield from _in(item, begun, topic)
 
 
 def _in(
-    item: Item, begun: dict[int, list[tuple[Key, Point]]], ids: Container[bytes]
+    item: Item, begun: dict[int, list[tuple[Key, Point]]], topic: LiveTopic
 ) -> Iterator[tuple[Key, Point]]:
-    """Yield the commits that count from here on, of topics with these ids: offsets of others are of no log.
+    """Yield the commits that count from here on, of topics that are there: offsets of others are of no log.
 
     `begun` are those of transactions that have not ended.
     """
     if isinstance(item, CommitRun):
         for part in item.parts:
-            if part.last.topic_id in ids:
+            if topic.knows(part.last.topic_id):
                 yield (item.group, part.place), Point(part.first, part.first_timestamp_ms)
     elif isinstance(item, PendingCommit):
         partition = TopicPartition(item.topic, item.partition)
         point = Point(item.commit.offset, item.commit.timestamp_ms)
-        if item.commit.topic_id in ids:
+        if topic.knows(item.commit.topic_id):
             begun.setdefault(item.producer_id, []).append(((item.group, partition), point))
     elif isinstance(item, Marker) and (ended := begun.pop(item.producer_id, [])) and item.committed:
         yield from ended

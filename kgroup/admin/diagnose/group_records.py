@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from kgroup.domain import ZERO_UUID, TopicPartition, value
+from kgroup.domain import TopicPartition, value
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -29,8 +29,8 @@ class Recorded:
     ended. Of other committed offsets, which are most of the data, `committed_ms` is when a partition of a
     member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
     partitions that were committed for a former topic of the same name, `unheld_ms` when those of a group with
-    members were last committed that none of them has. The log has lost nothing of after
-    `whole_from_ms` to compaction, and shows what changed; -1 where it has lost nothing at all.
+    members were last committed that none of them has. Of what changed after `whole_from_ms` the log has lost
+    nothing to compaction; -1 where it has lost nothing at all.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -92,16 +92,15 @@ def _recorded(
     known: Recorded,
 ) -> Recorded:
     """Return the records of one group; of the log that has them the rest is `known`."""
-    events = [_without_former_topics(event, ids) if event.before else event for event in events]
+    events = [_without_former_topics(event, topic) if event.before else event for event in events]
     if state is None:
         return replace(known, events=events, restarts=restarts)
     members, offsets = state.members, state.offsets
     there = state.members_by(topic.topic_names) if members else members
     owned = frozenset[TopicPartition]().union(*(member.holds for member in members.values()))
     held = {m: member.holds - there[m].holds for m, member in members.items()}
-    # Of most groups all are there.
-    topic_ids = {at.topic_id for at in offsets.values()}
-    former = {topic_id for topic_id in topic_ids if topic_id not in topic.topic_names} - {ZERO_UUID}
+    # Of most groups there are none.
+    former = {topic_id for topic_id in {at.topic_id for at in offsets.values()} if not topic.knows(topic_id)}
     return Recorded(
         events,
         state.view(),
@@ -134,10 +133,7 @@ def _known_from_ms(events: Sequence[Event]) -> int:
     return next(seen, -1)
 
 
-def _without_former_topics(event: Event, ids: Mapping[str, bytes]) -> Event:
-    """Return the event without the offsets of topics that were made again: those of the new ones differ."""
-    before = (
-        (was, topic_id) if topic_id in (ZERO_UUID, ids.get(partition.topic, topic_id)) else (-1, topic_id)
-        for partition, (was, topic_id) in zip(event.partitions, event.before, strict=True)
-    )
+def _without_former_topics(event: Event, topic: LiveTopic) -> Event:
+    """Return the event without the offsets of topics that are gone, or were made again since."""
+    before = ((was if topic.knows(topic_id) else -1, topic_id) for was, topic_id in event.before)
     return replace(event, before=tuple(before))

@@ -31,20 +31,24 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     may be ahead, and where their records could not be read. Raise BrokerRefused for the topic as a whole: it
     requires READ.
     """
-    ages: dict[str, int | None] = {}
-    unsure: list[ItemError] = []
     written = last_written(cluster, group_ids)
-    clock = clock_of(cluster, cluster.now_ms()) if written else None
-    for name, at in written.items():
-        if isinstance(at, KgroupError):
-            unsure.append(_unsure(name, code_name(at), at.message, at.hint))
-        elif at is None or clock is None:
-            continue
-        elif (age_ms := clock.age_ms(at)) >= limit_ms:
+    unsure = [
+        _unsure(name, code_name(at), at.message, at.hint)
+        for name, at in written.items()
+        if isinstance(at, KgroupError)
+    ]
+    times = {name: at for name, at in written.items() if isinstance(at, int)}
+    if not times:
+        return Stale({}, tuple(unsure))
+    clock = clock_of(cluster, cluster.now_ms())
+    ages: dict[str, int | None] = {}
+    for name, at in times.items():
+        age_ms = clock.age_ms(at)
+        if age_ms >= limit_ms:
             ages[name] = age_ms
         elif clock.here_ms - at >= limit_ms:
             unsure.append(_unsure(name, CLOCK_UNSURE.code, clock.words or "", SET_RIGHT))
-    return Stale(ages, tuple(unsure), None if clock is None else clock.off)
+    return Stale(ages, tuple(unsure), clock.off)
 
 
 def _unsure(name: str, code: str, why: str, hint: str | None) -> ItemError:

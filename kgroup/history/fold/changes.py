@@ -19,7 +19,7 @@ from kgroup.history.fold.member_events import (
 from kgroup.history.fold.removals import Age
 from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.streams_changes import report_streams
-from kgroup.history.fold.transition import Carry, GroupStep
+from kgroup.history.fold.transition import Carry, GroupStep, Start
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS
 
 
@@ -78,7 +78,7 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
         if after.kind == CLASSIC and after.members:
             _completed(step, _GONE, proven=False)
         elif not after.converged:
-            carry.started.append((step.first_offset, step.timestamp_ms, _GONE, False))
+            carry.started.append(Start(step.timestamp_ms, _GONE, proven=False))
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
     step.report(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)

@@ -10,7 +10,7 @@ from kgroup.history.fold.events import Kind, duration_text
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.leave_causes import Way, way_out
 from kgroup.history.fold.tasks import TaskSets
-from kgroup.history.fold.transition import Carry, Fields, GroupStep
+from kgroup.history.fold.transition import Carry, Fields, GroupStep, Start
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
 SLOW_MS = 1000
@@ -64,14 +64,14 @@ def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         # A member that does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
         due = partitions_text(member.revoking) if member.streams is None else member.streams.revoking.text
         held += f", had to give up {due} for {_ago(step, since)}"
-        if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
-            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
-            ways = (Way.FENCED, *ways)
     elif (told := _told_to_rejoin(step, carry, member)) is not None:
         held += f", had not rejoined for {_ago(step, told)}"
-        if step.timestamp_ms - told >= member.rebalance_timeout_ms > 0:
-            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
-            ways, cause = (Way.FENCED, *ways), "removed for that, unless it left, or an admin removed it"
+    late_since = told if since is None else since
+    if late_since is not None and step.timestamp_ms - late_since >= member.rebalance_timeout_ms > 0:
+        held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
+        ways = (Way.FENCED, *ways)
+        if since is None:
+            cause = "removed for that, unless it left, or an admin removed it"
     step.ways[member.member_id] = ways
     step.report(
         Kind.MEMBER_LEFT_OR_EXPIRED,
@@ -90,7 +90,7 @@ def _ago(step: GroupStep, since: int) -> str:
 def _told_to_rejoin(step: GroupStep, carry: Carry, member: RecordedMember) -> int | None:
     """Return since when a classic member of a consumer group is told to rejoin; None if it is not."""
     missed = member.protocol == CLASSIC and step.before.kind == CONSUMER and carry.started
-    return carry.started[0][1] if missed and member.epoch < step.before.assignment_epoch else None
+    return carry.started[0].at_ms if missed and member.epoch < step.before.assignment_epoch else None
 
 
 def report_replaced(step: GroupStep, members: Membership) -> None:
@@ -177,8 +177,7 @@ def report_started(step: GroupStep, carry: Carry, cause: str, *, proven: bool) -
     """Report a new epoch, which begins a rebalance."""
     before, after = step.before.epoch, step.after.epoch
     cause, proven = step.caused(cause, proven)
-    # Where a part of its records is missing, so may be those of its end, before the next one.
-    carry.started.append((step.first_offset, step.timestamp_ms, cause, proven and not step.gap))
+    carry.started.append(Start(step.timestamp_ms, cause, proven))
     epochs = f"epoch {before} → {after}" if before >= 0 else f"epoch {after}"
     step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
 
@@ -264,8 +263,9 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
     if not after.converged or not carry.started:
         return
-    _, times, causes, proven = zip(*carry.started, strict=True)
-    took = max(0, step.timestamp_ms - times[0])
+    took = max(0, step.timestamp_ms - carry.started[0].at_ms)
+    cause = "; then ".join(dict.fromkeys(start.cause for start in carry.started))
+    proven = all(start.proven for start in carry.started)
     if carry.slowest is not None and carry.slowest[0] >= SLOW_MS:
         longest, who = carry.slowest
         how += f"; the longest wait for partitions was {duration_text(longest)}, for {who}"
@@ -277,7 +277,7 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     step.report(
         Kind.REBALANCE_COMPLETED,
         f"{everyone} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
-        cause="; then ".join(dict.fromkeys(causes)),
-        proven=all(proven),
+        cause=cause,
+        proven=proven,
         unowned=step.unowned,
     )

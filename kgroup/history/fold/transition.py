@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import SHOWN, Event, Kind, Unowned
@@ -19,12 +19,20 @@ Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""
 
 
+class Start(NamedTuple):
+    """A rebalance that began: when in ms, why, and whether records prove that."""
+
+    at_ms: int
+    cause: str
+    proven: bool
+
+
 @dataclass(slots=True)
 class Carry:
     """What one step of a group leaves for the next: a rebalance in progress, a conversion just made."""
 
-    started: list[tuple[int, int, str, bool]] = field(default_factory=list)
-    """(offset, timestamp in ms, cause, whether proven) of each start since the group was last converged."""
+    started: list[Start] = field(default_factory=list)
+    """Each start since the group was last converged."""
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that must give partitions up, and since when (ms)."""
@@ -35,7 +43,7 @@ class Carry:
 
     def begun_before_a_gap(self) -> None:
         """Note that the rebalances in progress may have ended since, and others begun."""
-        self.started = [(offset, at_ms, cause, False) for offset, at_ms, cause, _ in self.started]
+        self.started = [start._replace(proven=False) for start in self.started]
 
 
 @dataclass(slots=True)

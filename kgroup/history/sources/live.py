@@ -66,6 +66,10 @@ class LiveTopic:
             groups.setdefault(offsets_partition_of(group_id, len(self.leaders)), []).append(group_id)
         return dict(sorted(groups.items()))
 
+    def knows(self, topic_id: bytes) -> bool:
+        """Return whether a topic with this id is there now; so does one of a commit that has no id."""
+        return topic_id == ZERO_UUID or topic_id in self.topic_names
+
     def log(self, partition: int) -> LiveLog:
         """Return a partition's log; BrokerRefused for one that is not in the metadata."""
         if partition not in self.leaders:
