@@ -7,7 +7,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.today import today
 from kgroup.errors import DecodeError, KgroupError
 from kgroup.history.fold.folding import NO_EXTRAS, Extras
-from kgroup.history.log_items import not_read
+from kgroup.history.log_items import BadRange, not_read
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -32,14 +32,17 @@ def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
 def whole_story(
     log: LiveLog, names: Sequence[str], topic_names: Mapping[bytes, str], extras: Extras = NO_EXTRAS
 ) -> Story:
-    """Return the records' history of groups in one partition; raise DecodeError where a part is damaged.
-
-    What is missing may be the newest of it: then nothing follows from the rest.
-    """
+    """Return the records' history of groups in one partition; raise DecodeError where a part is damaged."""
     story = replay([log], topic_names=topic_names, names=names, extras=extras)
-    if story.bad:
-        raise DecodeError(not_read(log.source, story.bad))
+    check_whole(log, story.bad)
     return story
+
+
+def check_whole(log: LiveLog, bad: Sequence[BadRange]) -> None:
+    """Raise DecodeError if a part is damaged: it may be the newest, and nothing follows from the rest."""
+    if bad:
+        hint = "make a replica with a sound copy the leader, as kafka-dump-log.sh on each broker shows"
+        raise DecodeError(not_read(log.source, bad), hint)
 
 
 def read_each(

@@ -10,7 +10,7 @@ from kgroup.admin.models import ItemError
 from kgroup.admin.read.broker_clock import SET_RIGHT, clock_of
 from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.refusals import code_name
-from kgroup.errors import DecodeError, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.sources.live import LiveLog
@@ -61,15 +61,13 @@ def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[int 
     Read the partitions of `__consumer_offsets` that hold the groups: the failure to read one, or a part of
     it, is the answer for its groups. Raise BrokerRefused for the topic as a whole: it requires READ.
     """
-    from kgroup.admin.read.history import read_each
-    from kgroup.history.log_items import not_read
+    from kgroup.admin.read.history import check_whole, read_each
     from kgroup.history.sources.live import LiveTopic
     from kgroup.history.stats import scan
 
     def newest(log: LiveLog, names: list[str]) -> Mapping[str, int | None]:
         counted = scan([log])
-        if counted.bad:  # it may be the newest
-            raise DecodeError(not_read(log.source, counted.bad))
+        check_whole(log, counted.bad)
         tallies = counted.by_group()
         return {name: tallies[name].last_ms if name in tallies else None for name in names}
 

@@ -56,5 +56,6 @@ def test_a_group_whose_newest_commit_is_damaged_is_not_stale() -> None:
 def test_plans_do_not_go_by_what_is_left_of_damage() -> None:
     fake = scratched(group(39), 2)
     assert isinstance(read_logged(fake.cluster(), ["g"])["g"], DecodeError)
-    with pytest.raises(DecodeError, match="of __consumer_offsets-0 could not be read"):
+    with pytest.raises(DecodeError, match="of __consumer_offsets-0 could not be read") as raised:
         recorded(fake.cluster(), "g")
+    assert (raised.value.hint or "").startswith("make a replica with a sound copy the leader")
