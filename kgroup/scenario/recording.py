@@ -12,6 +12,7 @@ from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.explain import Membership
 from kgroup.history.fold.folding import Note
+from kgroup.history.fold.leave_causes import Way
 from kgroup.history.fold.transition import GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SIMPLE, RecordedMember, View
 from kgroup.history.log_items import CommitRun, Gap, Marker
@@ -48,6 +49,8 @@ CLASSIC_UNRECORDED = (
     "a classic rebalance is recorded when it completes: when it began and members joined is unknown",
     "of a member's assignors only the one that was chosen is recorded",
 )
+_REMOVED = (Way.SESSION_ENDED, Way.REMOVED)
+"""How an instance id may have gone that came again."""
 _PLACE = attrgetter("epoch", "state", "assigned", "revoking")
 
 
@@ -321,40 +324,25 @@ class Recorder:
         )
 
     def _members(self, step: GroupStep, members: Membership) -> None:
-        for member in sorted(members.left, key=self._names.name):
-            self._stop(member, [str(way) for way in step.ways.get(member.member_id, ())])
-        for old, new in members.replaced:
-            name = self._names.forget(old)
-            self._names.of[new.member_id] = name
-            self._last_ids[name] = new.member_id
-            self._subscribe(new)
-            if old.state is MemberStatus.LEFT:
-                self.steps.append(Restart(at_ms=self._now_ms, member=self._names.name(new), cause=RESTARTED))
-                continue
-            same = step.after.kind == CLASSIC and step.after.epoch == step.before.epoch
-            generation = step.after.epoch if same else None
-            self.steps.append(
-                Restart(
-                    at_ms=self._now_ms,
-                    member=self._names.name(new),
-                    cause=UNKNOWN,
-                    possible=RETURNS,
-                    generation=generation,
-                )
-            )
-            self._departures += 1
-            self._unclear += 1
+        # A leader that comes back leads on; one that is new joined a group that was empty by then.
+        leader = next((m for m in members.joined if m.member_id == step.after.leader), None)
+        replaced = {} if leader else {new.member_id: old for old, new in members.replaced}
+        removed = (old for old, _ in members.replaced) if leader else ()
+        for member in sorted((*members.left, *removed), key=self._names.name):
+            self._stop(member, [str(way) for way in step.ways.get(member.member_id, _REMOVED)])
         for old, member in members.kept:
             self._subscribe(member)
             if member.state is MemberStatus.LEFT and old.state is not MemberStatus.LEFT:
                 self.steps.append(Stop(at_ms=self._now_ms, member=self._names.name(member), cause=FOR_NOW))
         for _, member in members.returned:
             self._start(member)
-        # In the order of the record, but the leader first: it joins an empty group.
-        leader = step.after.leader
-        order = {member_id: index for index, member_id in enumerate(step.after.members)}
-        for member in sorted(members.joined, key=lambda m: (m.member_id != leader, order[m.member_id])):
-            self._start(member)
+        came = {member.member_id for member in (*members.joined, *(new for _, new in members.replaced))}
+        arrived = [member for member_id, member in step.after.members.items() if member_id in came]
+        for member in sorted(arrived, key=lambda m: m is not leader):
+            if member.member_id in replaced:
+                self._restart(step, replaced[member.member_id], member)
+            else:
+                self._start(member)
 
     def _start(self, member: RecordedMember) -> None:
         name = self._names.name(member)
@@ -362,6 +350,22 @@ class Recorder:
         back = self._last_ids.get(name) == member.member_id
         self._last_ids[name] = member.member_id
         self.steps.append(Start(at_ms=self._now_ms, member=name, back=back))
+
+    def _restart(self, step: GroupStep, old: RecordedMember, new: RecordedMember) -> None:
+        name = self._names.forget(old)
+        self._names.of[new.member_id] = name
+        self._last_ids[name] = new.member_id
+        self._subscribe(new)
+        if old.state is MemberStatus.LEFT:
+            self.steps.append(Restart(at_ms=self._now_ms, member=name, cause=RESTARTED))
+            return
+        same = step.after.kind == CLASSIC and step.after.epoch == step.before.epoch
+        generation = step.after.epoch if same else None
+        self.steps.append(
+            Restart(at_ms=self._now_ms, member=name, cause=UNKNOWN, possible=RETURNS, generation=generation)
+        )
+        self._departures += 1
+        self._unclear += 1
 
     def _stop(self, member: RecordedMember, ways: list[str]) -> None:
         self._departures += 1

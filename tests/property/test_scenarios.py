@@ -98,6 +98,28 @@ def untimed(recorded: Recorded) -> list[Step]:
         ScenarioStep("restart", down_ms=60_000, pause_ms=0, spread=True),
     ],
 )
+@example(  # restarts and a start in one rebalance: the next leader is the first that came
+    static=True,
+    seed=57,
+    members=3,
+    steps=[
+        ScenarioStep("start", share=0.3, down_ms=500, pause_ms=0, spread=True),
+        ScenarioStep("stop", share=1.0, pause_ms=0),
+        ScenarioStep("kill", share=1.0, down_ms=500, pause_ms=0, wait_ms=20_000),
+        ScenarioStep("kill", share=0.5, down_ms=60_000, pause_ms=0, spread=True),
+    ],
+)
+@example(  # all ended, and the sessions of some: who leads now joined an empty group
+    static=True,
+    seed=591,
+    members=2,
+    steps=[
+        ScenarioStep("wait", pause_ms=0, wait_ms=20_000),
+        ScenarioStep("start", share=0.5, down_ms=60_000, pause_ms=2_000),
+        ScenarioStep("kill", share=1.0, pause_ms=2_000),
+        ScenarioStep("kill", share=1.0, down_ms=60_000, pause_ms=2_000, spread=True),
+    ],
+)
 @given(
     static=st.booleans(),
     seed=st.integers(0, 1_000),
