@@ -54,7 +54,7 @@ from .machine import (
     group_name,
 )
 from .sharing import ACCEPT, ALL, ONE, RELEASE, RENEW, Acquired, Back, ShareMember
-from .states import TRANSACTED, State
+from .states import HEALED_OWNERS, TRANSACTED, State
 
 POLL_MS = 300_000
 EAGER = "range"
@@ -80,6 +80,8 @@ LONG_LOCK_MS = 600_000
 RENEWED_MS = 20_000
 LIMIT = 5
 """How often a record is delivered."""
+REJOINED_MS = 3_000
+"""By then all members have what they read."""
 STAGGER_MS = 700
 """A reader commits one of its partitions after the other."""
 Place = TopicPartition
@@ -201,6 +203,8 @@ class Member:
     member_id: str = ""
     epoch: int = -1
     owned: frozenset[Place] = frozenset()
+    told: frozenset[Place] | None = None
+    """What the coordinator of a consumer group gave it while it hung: it goes by that later."""
     got_ms: dict[Place, int] = field(default_factory=dict)
     left: bool = False
     sharing: ShareMember | None = None
@@ -650,14 +654,16 @@ class Group:
         if epoch is not None:
             return
         member.epoch = answer.member_epoch
-        if answer.assignment is not None and not self._hangs(member):
-            given = frozenset(
+        if answer.assignment is not None:
+            member.told = frozenset(
                 Place(names[each.topic_id], number)
                 for each in answer.assignment.topic_partitions
                 for number in each.partitions
                 if each.topic_id in names
             )
-            self._owns(member, given)
+        if member.told is not None and not self._hangs(member):
+            self._owns(member, member.told)
+            member.told = None
 
     def _beat_classic(self, member: Member, *, first: bool) -> None:
         """The same of a classic member: it rejoins when it is told to, unless it hangs."""
@@ -763,7 +769,7 @@ class Group:
             part.entries.append(Entry(part.end, "marker", now))
             part.end += 1
         if (owner := self.owner(place)) is not None:
-            self.machine.at(self._due_ms(owner, place), lambda: self._reads(owner, place))
+            self._goes_on(owner, place)
 
     def _due_ms(self, member: Member, place: Place) -> int:
         """When a member commits a record that comes now."""
@@ -939,6 +945,40 @@ class Group:
         if state.membership != "stable":
             self._unrest()
         self._second()
+        if state.healed != "no":
+            self._at(self.healed_ms - 170, self._heal)
+
+    @property
+    def healed_ms(self) -> int:
+        """How long ago what went wrong ended; less than nothing where it has not."""
+        return int(self.state.healed) * 1000 if self.state.healed != "no" else -1
+
+    def _heal(self) -> None:
+        """Whoever stopped goes on, or is back, and reads what has come."""
+        if self.state.log == "open":
+            self._commit_all(f"{self.subject.topic}-{self.subject.partition}")
+        if self.state.owner not in HEALED_OWNERS:
+            return
+        if not self.members:
+            self.members = self._cast()
+            self._join()
+        for member in self.members:
+            member.stops_ms = NOW_MS + HOUR_MS
+            member.has.clear()
+            if member.left:
+                member.left, member.owned = False, frozenset()
+                self._joins(member)
+        if not self.classic and not self.share:
+            self._settle()
+        self.machine.at(self.machine.now_ms + REJOINED_MS, self._all_go_on)
+
+    def _all_go_on(self) -> None:
+        for member in self.members:
+            for place in member.owned:
+                self._goes_on(member, place)
+
+    def _goes_on(self, member: Member, place: Place) -> None:
+        self.machine.at(self._due_ms(member, place), lambda: self._reads(member, place))
 
     def _second(self) -> None:
         """What goes wrong with the other topic, before the subject's does or after."""
@@ -1028,7 +1068,7 @@ class Group:
         part.entries.append(Entry(part.end, "marker", self.machine.now_ms))
         part.end += 1
         if (owner := self.owner(self.subject)) is not None:
-            self.machine.at(self._due_ms(owner, self.subject), lambda: self._reads(owner, self.subject))
+            self._goes_on(owner, self.subject)
 
     def _damage(self, place: Place) -> None:
         """Write a record, and damage its batch before anybody reads it."""
@@ -1107,9 +1147,13 @@ class Group:
         elif owner == "looping":
             # Of a share group by the seed so seldom that it may be a restart.
             every = since // 2 if self.share and self.state.seed % 2 else max(10_000, since // 8)
-            for ago in range(since, 2_000, -every):
+            for ago in range(since, max(2_000, self.healed_ms), -every):
                 self._at(ago, self._restart)
-            if self.state.others == "alone" and not (self.share and self.state.seed % 2):
+            if (
+                self.state.others == "alone"
+                and self.state.healed == "no"
+                and not (self.share and self.state.seed % 2)
+            ):
                 # Its supervisor waits longer and longer before it starts it again.
                 self._at(1_500, self._fails)
         elif owner == "none":

@@ -90,6 +90,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
         "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
         "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,
         "the records of groups are a real broker's own": state.visibility == "scratched",
+        "the exam's real clients do not go on again": state.healed != "no",
         "nobody waits for commits so far apart": state.delay == "rarely",
         "a real client takes all that has come": state.owner == "overloaded",
         "an offset with a former topic's id is left only by a coordinator that was down": (

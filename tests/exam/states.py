@@ -52,6 +52,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200", "4500"),
+    "healed": ("no", "8", "40", "200"),
     "others": ("busy", "quiet", "alone"),
     "width": ("two", "nine"),
     "second": ("none", "hung", "open", "trimmed", "damaged"),
@@ -82,6 +83,7 @@ part of its batches fails its checksum. `unasked`: all may be seen, and doctor i
 out. `width`: the partitions of the topic that the subject is of; the first member reads them all.
 `second`: what else goes wrong, with the other topic, half or twice as long ago: its owner commits nothing any
 more, or its log is as in `log`. `since`: seconds since what went wrong did.
+`healed`: seconds since that ended: who hung or died goes on, who left is back, the transaction is committed.
 `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
 `transactions`: all is written in transactions that take a minute each.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
@@ -93,6 +95,7 @@ aborts all of the subject, or died in one. `delay`: in a share group each record
 minute or 200 s, one after the other. `releasing`: a share group's members finish nothing of the subject any
 more: by the seed each record is released again and again, or its locks time out.
 """
+HEALED_OWNERS = ("dead-static", "left", "hung", "looping", "none")
 TRANSACTED = ("transacted", "aborting", "pending")
 SEEN = ("visibility", "clock")
 """The dimensions of who looks: one played state is looked at in each of their ways."""
@@ -227,6 +230,13 @@ def possible(state: State) -> State:
         state = state.but(membership="stable", delay="prompt", others="busy")
     if state.owner == "looping":
         state = state.but(membership="stable")
+    heals = state.owner in HEALED_OWNERS or state.log == "open"
+    # What a member of a share group has acquired comes back when it likes, and a transaction with offsets
+    # ends when its producer goes on.
+    heals = heals and state.subscription != "assign" and state.commits != "pending"
+    heals = heals and (state.protocol, state.owner) != ("share", "looping")
+    if state.healed != "no" and (not heals or int(state.healed) + 2 > int(state.since)):
+        state = state.but(healed="no")
     classic = state.protocol == "classic" or (state.protocol == "mixed" and state.first_is_classic)
     if state.membership == "shared-id" and not classic:
         # A second process with a member's instance id is refused while that one lives.

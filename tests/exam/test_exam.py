@@ -85,6 +85,10 @@ FOUND = (
     "protocol=mixed owner=left membership=flapping seed=5",
     "protocol=mixed owner=hung membership=rebalance seed=2",
     "protocol=mixed owner=dead-static commits=none membership=shared-id log=recreated since=400 seed=4",
+    "protocol=consumer owner=none since=120 healed=40 delay=interval seed=11350",
+    "protocol=mixed subscription=pattern owner=none log=recreated since=400 healed=8 delay=rarely seed=5587",
+    "protocol=consumer owner=none commits=outside log=aborted since=1200 healed=40 delay=rarely seed=2",
+    "protocol=share owner=none since=400 healed=8",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

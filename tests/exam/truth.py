@@ -564,8 +564,9 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
-    below = [part for part in group.parts.values() if _is_below(part)]
-    if any(part.commits[-1].ms > group.look_ms - SPAN_MS for part in below) and not group.members:
+    # What members commit out of order, for a moment, does not count.
+    span = range(group.look_ms - SPAN_MS, group.look_ms - (SUSPECT_MS + NEAR if group.members else 0) + 1)
+    if any(_set_back_ms(part) in span for part in group.parts.values() if _is_below(part)):
         found.append(frozenset({"KG322"}))
     if state.stamps == "right" and any(_fruitless(group, NEAR)):
         found.append(frozenset({"KG306"}))
@@ -615,6 +616,12 @@ def _is_below(part: Part) -> bool:
     """Whether the committed offset is below one that was committed before, in the same log."""
     before = max((commit.offset for commit in part.commits), default=0)
     return part.exists and not part.rebuilt and (part.committed or 0) < before <= part.end
+
+
+def _set_back_ms(part: Part) -> int:
+    """When the first commit came after the one with the highest offset."""
+    highest = max(part.commits, key=lambda commit: commit.offset)
+    return part.commits[part.commits.index(highest) + 1].ms
 
 
 def _outlived(group: Group, part: Part, slack_ms: int) -> bool:

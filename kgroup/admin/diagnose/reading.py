@@ -698,8 +698,12 @@ class Course:
 
     @cached_property
     def _usual_ms(self) -> int:
-        """How long the group takes from the arrival of a record to its commit, at most."""
-        return max([0, *(ms for _, ms in self._delays(self._samples))])
+        """How long the group takes from the arrival of a record to its commit, at most.
+
+        By what it reads else, where the last ones read of the samples are aborted: those have no time.
+        """
+        sampled = [ms for _, ms in self._delays(self._samples)]
+        return max(sampled or [ms for _, ms in self._topic_delays], default=0)
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:
@@ -793,6 +797,8 @@ class Course:
             if event.kind in _OWNING:
                 had = {} if self._speaks_classic(event.member_id) else got.get(event.member_id, {})
                 got[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
+            elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
+                got.pop(event.member_id, None)  # it may come back under the same id
         return got
 
 
@@ -814,8 +820,10 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     missed = facts.history is None or facts.state is None
     since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
     ends = {p: course.ends(p, facts.since_ms) for p in begun}
-    # What one of them did not commit, the next would have.
-    since |= {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
+    # What one of them did not commit, the next would have, unless it came only when most had ended.
+    first = {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
+    looped = _came_since(cluster, course, first)
+    since |= {p: ms for p, ms in first.items() if _ended_since(course, p, looped[p], ends[p]) >= LOOPS}
     known = {partition: ms for partition, ms in since.items() if ms >= 0}
     listed = _came_since(cluster, course, known)
     earliest = {p: course.earliest_ms(p, begun[p].member_id) for p in known}
@@ -847,6 +855,14 @@ def _came_since(
     late = course.late_ms
     asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in since_ms.items()}
     return list_offsets(cluster, asked) if asked else {}
+
+
+def _ended_since(course: Course, partition: TopicPartition, came: Came, ends: Sequence[int]) -> int:
+    """Return how many members ended since the first record came; all of them where its time is not known."""
+    if not isinstance(came, ListedOffset):
+        return len(ends)
+    came_ms = came.timestamp_ms + course.late_ms.get(partition.topic, 0)
+    return sum(ms >= came_ms for ms in ends) if came.offset >= 0 else 0
 
 
 def _since_owned(

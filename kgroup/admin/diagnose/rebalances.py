@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
 
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
-STORM_MS = 300_000
-"""A storm is recent: rebalances longer ago belong to none."""
+DEPLOYMENTS = 2
+"""How often each process may start within the window: a start and a deployment explain that."""
 SHORT_LIVED_MS = 60_000
 """A member that leaves this soon after joining was not restarted: deployments leave members running."""
 Found = tuple[str, str, list[str]]
@@ -29,7 +31,7 @@ Found = tuple[str, str, list[str]]
 
 
 def restless(facts: Facts) -> Iterator[Found]:
-    """Yield that the group rebalances repeatedly; a warning, as quick deployments leave the same records.
+    """Yield that the group rebalances more often than deployments explain.
 
     For a classic group its generations are counted: no record shows when they began.
     """
@@ -37,16 +39,20 @@ def restless(facts: Facts) -> Iterator[Found]:
     seen = [event for event in facts.recent if event.kind == kind]
     if len(seen) < REBALANCES:
         return
+    short = _short_lived(facts)
+    # A deployment takes each member once, however young it is.
+    comes_and_goes = len(short) - (facts.group.member_count or 0) >= AGAIN
+    again, bare = _started_again(facts), _unexplained(facts, seen)
+    if not comes_and_goes and not again and bare < REBALANCES:
+        return
     from kgroup.history.fold.events import duration_text
 
     causes = Counter(event.cause or event.detail for event in seen).most_common(3)
-    short, same = _unexplained(facts)
-    # A deployment takes each member once, however young it is.
-    again = max(len(short) - (facts.group.member_count or 0), 0)
-    stormy = again >= AGAIN or again + same >= REBALANCES
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
     evidence = [f"the first at {utc(seen[0].timestamp_ms)}, the last at {utc(seen[-1].timestamp_ms)}"]
     evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
+    if again:
+        evidence.append(f"started again and again: {first_of([f'{who} ({n} times)' for who, n in again])}")
     if short:
         gone = f"{count_of(len(short), 'member')} gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
@@ -54,34 +60,59 @@ def restless(facts: Facts) -> Iterator[Found]:
     if back := sum(event.kind == Kind.DOWNGRADED for event in facts.recent):
         lost = "each time its last member of the consumer protocol was gone"
         evidence.append(f"{count_of(back, 'time')} it became a classic group, {lost}")
-    if stormy and same:
-        evidence.append(f"{same} with the same members and subscriptions")
+    if bare >= REBALANCES:
+        evidence.append(f"{bare} while the same members were there")
     since = f"--since {utc(facts.since_ms)}"
     yield (
         f"{count_of(len(seen), 'rebalance')} within {within}"
-        + (", and members come and go" if stormy and short else ""),
+        + (", and members come and go" if comes_and_goes else ""),
         f"{command('replay-log', facts.group.group_id, options=since)} shows each"
         + ("; members that keep expiring need a longer session.timeout.ms, or do not run" if short else ""),
         evidence,
     )
 
 
-def _unexplained(facts: Facts) -> tuple[list[Event], int]:
-    """Return members that left soon after joining, and the number of rebalances without a cause."""
-    since = facts.now_ms - STORM_MS
+def _short_lived(facts: Facts) -> list[Event]:
+    """Return the ends of members that had joined shortly before."""
     joined: dict[str | None, int] = {}
     short: list[Event] = []
-    same = 0
     for event in facts.recent:
         if event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED):
             joined[event.member_id] = event.timestamp_ms
-        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED and event.timestamp_ms >= since:
+        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
             came = joined.pop(event.member_id, None)
             if came is not None and event.timestamp_ms - came < SHORT_LIVED_MS:
                 short.append(event)
-        elif event.kind == Kind.REBALANCE_COMPLETED and not event.proven and event.timestamp_ms >= since:
-            same += facts.group.type == CLASSIC
-    return short, same
+    return short
+
+
+def _started_again(facts: Facts) -> list[tuple[str, int]]:
+    """Return the clients that joined more often than deployments explain, most often first.
+
+    Several members of one process, or on one host, may have the same.
+    """
+    joined, alive = Counter[str](), Counter[str]()
+    at_once = Counter(m.client for m in facts.state.members.values()) if facts.state is not None else alive
+    moves = (event for event in facts.recent if event.kind in _COMING_AND_GOING)
+    # Of one generation, who went made room for who came.
+    for event in sorted(moves, key=lambda event: (event.offset, event.kind == Kind.MEMBER_JOINED)):
+        if event.kind == Kind.MEMBER_JOINED:
+            joined[event.client] += 1
+            alive[event.client] += 1
+            at_once[event.client] = max(at_once[event.client], alive[event.client])
+        elif alive[event.client]:
+            alive[event.client] -= 1
+    return [(who, times) for who, times in joined.most_common() if times > DEPLOYMENTS * at_once[who]]
+
+
+def _unexplained(facts: Facts, seen: Sequence[Event]) -> int:
+    """Return the number of rebalances before which nobody came or went since the one before."""
+    changed = sorted(event.offset for event in facts.recent if event.kind in _COMING_AND_GOING)
+    until = [bisect_right(changed, event.offset) for event in seen]
+    return sum(a == b for a, b in pairwise([0, *until]))
+
+
+_COMING_AND_GOING = (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED, Kind.MEMBER_LEFT_OR_EXPIRED)
 
 
 def outside(facts: Facts) -> Iterator[Found]:

@@ -188,6 +188,8 @@ class Event:
     log_topic: str = OFFSETS_TOPIC
     records: tuple[Delivered, ...] = ()
     """The records of a topic that it is about; only for share groups."""
+    client: str = field(default="", compare=False)
+    """Of a member that came or went: what another process in its place has, too (`RecordedMember.client`)."""
     before: tuple[tuple[int, bytes], ...] = field(default=(), compare=False)
     """The offsets of `partitions` before they were set back or removed, and the ids of their topics.
 

@@ -46,7 +46,11 @@ def report_joined(step: GroupStep, carry: Carry, members: Membership) -> None:
             else None
         )
         step.report(
-            Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member, cause=again
+            Kind.MEMBER_JOINED,
+            f"{member.label}{speaks} joined{known}{where}{of}",
+            member,
+            cause=again,
+            client=member.client,
         )
 
 
@@ -80,6 +84,7 @@ def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         cause=cause,
         partitions=tuple(sorted(member.holds)),
         proven=False,
+        client=member.client,
     )
 
 

@@ -74,6 +74,11 @@ class RecordedMember:
         return of_client(self.member_id, self.instance_id, self.client_id)
 
     @property
+    def client(self) -> str:
+        """What another process in its place has, too: the instance id, else the client's id and host."""
+        return self.instance_id or f"{self.client_id} on {self.host.lstrip('/')}"
+
+    @property
     def holds(self) -> frozenset[TopicPartition]:
         """What no other member may own: assigned, or not yet given up."""
         return self.assigned | self.revoking

@@ -188,7 +188,7 @@ def lines_run(partitions: int) -> int:
         described(member),
         {f"orders:{number}": 2 for number in numbers},
         (0, [generation(1, [member])]),
-        commits(60, dict.fromkeys(numbers, 2)),
+        commits(5, dict.fromkeys(numbers, 2)),
     )
     fake.topics["orders"] = partitions
     cluster = written(fake, {number: [1, 2, 3, 4] for number in numbers}).cluster()
