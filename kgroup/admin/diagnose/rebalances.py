@@ -52,7 +52,8 @@ def restless(facts: Facts) -> Iterator[Found]:
     evidence = [f"the first at {utc(seen[0].timestamp_ms)}, the last at {utc(seen[-1].timestamp_ms)}"]
     evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
     if again:
-        evidence.append(f"started again and again: {first_of([f'{who} ({n} times)' for who, n in again])}")
+        named = first_of([f"{who} ({count_of(times, 'time')})" for who, times in again])
+        evidence.append(f"started again and again: {named}")
     if short:
         gone = f"{count_of(len(short), 'member')} gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
