@@ -55,7 +55,7 @@ BEGIN_MS = NOW_MS - 7_200_000
 HOUR_MS = 3_600_000
 LONG_MS = 6 * HOUR_MS
 """Sessions and transactions that nobody ends last that long."""
-FULL = 3
+FULL = 7
 """As many members as a group may have."""
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "100",

@@ -286,8 +286,12 @@ class Group:
         instance = f"{self.name}-a" if static else None
         first = Member("a", both, instance)
         members = [first] if state.others == "alone" else [first, Member("b", both)]
+        if len(members) > 1 and state.crew == "six":
+            members += [Member(name, both) for name in "defg"]
         if state.subscription == "two-applications":
-            first.topics, members[1].topics = (self.main,), (self.side,)
+            for member in members:
+                member.topics = (self.main,)
+            members[1].topics = (self.side,)
         for number, member in enumerate(members):
             member.classic = state.protocol == "classic"
             if self.mixed:
@@ -557,8 +561,8 @@ class Group:
 
     def _swap(self) -> None:
         """Give the cast by what the coordinator assigned: the first is the one that owns the subject."""
-        if self.owner(self.subject) is not self.members[0] and self.owner(self.subject) is not None:
-            self.members.reverse()
+        if (owner := self.owner(self.subject)) is not None:
+            self.members.sort(key=lambda member: member is not owner)
 
     def _beats(self) -> None:
         for _ in range(4):
@@ -1158,6 +1162,10 @@ class Group:
                 self._at(1_500, self._fails)
         elif owner == "none":
             self._at(since + 5, self._all_leave)
+            if self.state.crew == "six" and self.state.seed % 2:
+                # One after the other, and the next one has what it had for a moment.
+                for number in range(len(self.members) - 1):
+                    self._at(since + 4_000 - number * 600, self._one_leaves)
 
     def _stop(self) -> None:
         member = self.owner(self.subject) or self.members[0]
@@ -1205,6 +1213,17 @@ class Group:
         if places:
             got = (m.got_ms.get(place, 0) for m in self.members for place in places & m.owned)
             self.ends.append(End(self.machine.now_ms, places, max(got, default=self.machine.now_ms)))
+
+    def _one_leaves(self) -> None:
+        """It commits what it has read; the next one has had too little time to read anything."""
+        if self.members:
+            first = self.members[0]
+            for place in first.owned:
+                if first.got_ms[place] < self.machine.now_ms - STAGGER_MS:
+                    self._reads(first, place)
+            self._leave(first)
+            if not self.share:
+                self._settle()
 
     def _all_leave(self) -> None:
         for member in list(self.members):

@@ -55,6 +55,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "healed": ("no", "8", "40", "200"),
     "others": ("busy", "quiet", "alone"),
     "width": ("two", "nine"),
+    "crew": ("two", "six"),
     "second": ("none", "hung", "open", "trimmed", "damaged"),
     "delay": ("prompt", "lazy", "interval", "rarely"),
     "retention": ("week", "near", "past"),
@@ -81,6 +82,7 @@ classic protocol, or back to it: one of its members speaks that. `replicas`: all
 left only the newest of its records for each key, of all and of those before the last minute. `scratched`: a
 part of its batches fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history
 out. `width`: the partitions of the topic that the subject is of; the first member reads them all.
+`crew`: the members, unless the first is `alone`; if all leave, six do so one after the other by the seed.
 `second`: what else goes wrong, with the other topic, half or twice as long ago: its owner commits nothing any
 more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `healed`: seconds since that ended: who hung or died goes on, who left is back, the transaction is committed.
@@ -230,6 +232,8 @@ def possible(state: State) -> State:
         state = state.but(membership="stable", delay="prompt", others="busy")
     if state.owner == "looping":
         state = state.but(membership="stable")
+    if state.membership == "full":
+        state = state.but(crew="six")
     heals = state.owner in HEALED_OWNERS or state.log == "open"
     # What a member of a share group has acquired comes back when it likes, and a transaction with offsets
     # ends when its producer goes on.

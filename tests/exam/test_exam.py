@@ -89,6 +89,8 @@ FOUND = (
     "protocol=mixed subscription=pattern owner=none log=recreated since=400 healed=8 delay=rarely seed=5587",
     "protocol=consumer owner=none commits=outside log=aborted since=1200 healed=40 delay=rarely seed=2",
     "protocol=share owner=none since=400 healed=8",
+    "subscription=two-applications owner=none commits=set-back since=120 crew=six delay=interval seed=700125",
+    "protocol=consumer owner=none commits=none since=1200 crew=six delay=lazy seed=700585",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

@@ -5,6 +5,7 @@ A supervisor starts them again later and later, so that mostly none is there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.diagnose.facts import LAG, Facts
@@ -15,12 +16,22 @@ from kgroup.admin.read.outside import commits_in
 from kgroup.admin.read.readable import TIMES, Came, first_read, future
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import CLASSIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind, duration_text
 
 GENERATION_MS = 1_000
 """A process takes at least that long to start, to join and to end."""
+READS_MS = 5_000
+"""Who had a partition for so long has read it."""
+OWNING = (
+    Kind.MEMBER_REPLACED,
+    Kind.MEMBER_RECONCILED,
+    Kind.MEMBER_REVOKING,
+    Kind.MEMBER_WAITING,
+    Kind.MEMBER_LEFT_FOR_NOW,
+)
+"""Events that list what a member of the consumer protocol owns."""
 Ends = Mapping[TopicPartition, Sequence[int]]
 """When members ended that had a partition, oldest first."""
 
@@ -114,9 +125,32 @@ def lost_ends(facts: Facts, since_ms: int, emptied_ms: int, where: str) -> Unsee
 
 
 def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
-    """Return when members ended that had a partition."""
-    ended = (event for event in events if event.kind == Kind.MEMBER_LEFT_OR_EXPIRED)
-    return grouped((partition, event.timestamp_ms) for event in ended for partition in event.partitions)
+    """Return when members ended that had a partition, and that had started since the one before, or read it.
+
+    When all members stop one after the other, the next one has for a moment what the one before had.
+    """
+    ended: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+    last_ms: dict[TopicPartition, int] = {}
+    joined_ms: dict[str | None, int] = {}
+    got_ms: dict[str | None, dict[TopicPartition, int]] = {}
+    completed_ms = -1
+    for event in events:
+        at_ms = event.timestamp_ms
+        if event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED):
+            joined_ms[event.member_id] = at_ms
+        if event.kind == Kind.REBALANCE_COMPLETED:
+            completed_ms = at_ms
+        elif event.kind in OWNING:
+            had = got_ms.get(event.member_id, {})
+            got_ms[event.member_id] = {p: had.get(p, at_ms) for p in event.partitions}
+        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
+            joined, got = joined_ms.pop(event.member_id, -1), got_ms.pop(event.member_id, {})
+            for partition in event.partitions:
+                since_ms = completed_ms if event.protocol == CLASSIC else got.get(partition, -1)
+                if joined > last_ms.get(partition, -1) or since_ms < 0 or at_ms - since_ms >= READS_MS:
+                    ended[partition].append(at_ms)
+                last_ms[partition] = at_ms
+    return ended
 
 
 def last_commits(facts: Facts) -> dict[TopicPartition, int]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Point, Step, steps_of
 from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.generations import (
+    OWNING,
     emptied_ms,
     ended_ms,
     ends_of,
@@ -794,22 +795,12 @@ class Course:
         """Since when each member of the consumer protocol has its partitions without a break."""
         got: dict[str | None, dict[TopicPartition, int]] = {}
         for event in self.facts.history or ():
-            if event.kind in _OWNING:
+            if event.kind in OWNING:
                 had = {} if self._speaks_classic(event.member_id) else got.get(event.member_id, {})
                 got[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
             elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
                 got.pop(event.member_id, None)  # it may come back under the same id
         return got
-
-
-_OWNING = (
-    Kind.MEMBER_REPLACED,
-    Kind.MEMBER_RECONCILED,
-    Kind.MEMBER_REVOKING,
-    Kind.MEMBER_WAITING,
-    Kind.MEMBER_LEFT_FOR_NOW,
-)
-"""Events that list what a member of the consumer protocol owns."""
 
 
 def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:

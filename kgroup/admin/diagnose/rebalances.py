@@ -92,22 +92,31 @@ def _started_again(facts: Facts) -> list[tuple[str, int]]:
 
     Several members of one process, or on one host, may have the same.
     """
-    joined, alive = Counter[str](), Counter[str]()
-    at_once = Counter(m.client for m in facts.state.members.values()) if facts.state is not None else alive
+    joined, before, at_once = Counter[str](), Counter[str](), Counter[str]()
+    if facts.state is not None:
+        at_once.update(member.client for member in facts.state.members.values())
+    here: defaultdict[str, set[str | None]] = defaultdict(set)
     moves = (event for event in facts.recent if event.kind in _COMING_AND_GOING)
     # Of one generation, who went made room for who came.
     for event in sorted(moves, key=lambda event: (event.offset, event.kind == Kind.MEMBER_JOINED)):
+        there = here[event.client]
         if event.kind == Kind.MEMBER_JOINED:
             joined[event.client] += 1
-            alive[event.client] += 1
-            at_once[event.client] = max(at_once[event.client], alive[event.client])
-        elif alive[event.client]:
-            alive[event.client] -= 1
+            there.add(event.member_id)
+            at_once[event.client] = max(at_once[event.client], len(there))
+        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
+            before[event.client] += event.member_id not in there
+            there.discard(event.member_id)
+    at_once.update(before)
     return [(who, times) for who, times in joined.most_common() if times > DEPLOYMENTS * at_once[who]]
 
 
 def _unexplained(facts: Facts, seen: Sequence[Event]) -> int:
-    """Return the number of rebalances before which nobody came or went since the one before."""
+    """Return the number of rebalances before which nobody came or went since the one before.
+
+    Where compaction took records, those of who did may be among them.
+    """
+    seen = [event for event in seen if facts.is_whole(event.timestamp_ms)]
     changed = sorted(event.offset for event in facts.recent if event.kind in _COMING_AND_GOING)
     until = [bisect_right(changed, event.offset) for event in seen]
     return sum(a == b for a, b in pairwise([0, *until]))

@@ -81,6 +81,20 @@ def test_those_that_got_on_are_none(lots: list[tuple[int, list[Record]]], times:
     assert ([each.look for each in checkup.unseen], codes(checkup) & {"KG310", "KG306"}) == ([SETTING], set())
 
 
+def test_members_that_stop_one_after_the_other_end_in_no_loop() -> None:
+    """Each had for a moment what the one before had: an error until they were started again."""
+    left = [
+        [Held(name, "" if number else "orders:0") for number, name in enumerate("abcde"[gone:])]
+        for gone in range(6)
+    ]
+    stops = [(60 + gone, [generation(1 + gone, left[gone])]) for gone in range(1, 6)]
+    lots = [(10, [generation(1, left[0])]), commits(20, {0: 2}), *stops]
+    fake = remembering(classic_group("g", state="Empty"), {"orders:0": 2}, *lots)
+    checkup = examine(written(fake, {0: [1, 2, 55, 56]}).cluster(), "g", now_ms=150_000)
+    assert "KG119" in codes(checkup)
+    assert "KG310" not in codes(checkup)
+
+
 def test_where_the_record_has_no_time_it_is_unknown() -> None:
     """It was healthy: nothing was said of a record whose age decides."""
     checkup = seen(commits(5, {0: 2}), committed=2, times=[1, 2, -1, -1])
