@@ -577,6 +577,13 @@ class GroupDescription(RowsWhenUsed[OffsetRow]):
         return sum([row.committed_offset is not None for row in self.offsets])
 
     @property
+    def restores(self) -> bool:
+        """Whether its members may restore state before they read: of Kafka Streams, unless it keeps none."""
+        if self.type != STREAMS:
+            return self.application is not None and self.no_offsets is None
+        return self.topology is None or any(part.changelog_topics for part in self.topology.subtopologies)
+
+    @property
     def work(self) -> int | None:
         """The total lag without the offsets that are shown to hold no record; None when unknown."""
         return None if self.total_lag is None else self.total_lag - self.unreadable_lag

@@ -17,7 +17,10 @@ HINTS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ASK_FOR_IT,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ASK_FOR_IT,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ASK_FOR_IT,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the partition of __consumer_offsets has no leader now; try again",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: (
+        "its partition of __consumer_offsets has no leader now, or brokers cannot create that topic (fewer "
+        "than offsets.topic.replication.factor): kgroup cluster topics __consumer_offsets --internal"
+    ),
     ErrorCode.LEADER_NOT_AVAILABLE: "the partition's brokers are down; kgroup cluster topics shows leaders",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
     ErrorCode.NOT_COORDINATOR: "the group is moving to another broker; try again",

@@ -92,8 +92,9 @@ class Progress:
     since its last commit while this record waited. `busy` names a partition of the same owner whose records
     are older and whose commits go on. `waits_ms` is how long the group's commits of late came after the one
     before and its first record, mostly. `lost` is why some of this may be missing: then it may be worse, and
-    is not better. Of a share group, records that are finished count as commits, `generations` are the
-    deliveries of one record that ended otherwise since, and `lock_ms` is how long a member may have a record.
+    is not better. `restores` is that the owner may restore state instead of reading. Of a share group,
+    records that are finished count as commits, `generations` are the deliveries of one record that ended
+    otherwise since, and `lock_ms` is how long a member may have a record.
     """
 
     since_ms: int
@@ -104,6 +105,7 @@ class Progress:
     busy: str = ""
     waits_ms: int | Unseen = 0
     lost: Unseen | None = None
+    restores: Unseen | None = None
     lock_ms: int | Unseen = 0
 
 
@@ -339,15 +341,15 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
     began = max(made.since_ms, f.now_ms - waited_ms)
 
     def by(waits_ms: int) -> Status | Unseen:
-        if waited_ms > max(owner.poll_ms, waits_ms):
-            return Status(PartitionStatus.NOT_BEGUN, ERROR, why)
         if waited_ms >= SUSPECT_MS and (ended := made.generations) >= LOOPS:
             fails = f"{count_of(ended, 'generation')} ended and committed nothing: {owner.name} fails on it"
             return Status(PartitionStatus.NOT_BEGUN, ERROR, fails)
+        if waited_ms > max(owner.poll_ms, waits_ms):
+            return made.restores or Status(PartitionStatus.NOT_BEGUN, ERROR, why)
         passed = made.owner_ms - began > max(PROMPT_MS, TIMES * made.usual_ms, waits_ms)
         if waited_ms >= SUSPECT_MS and passed and not made.busy:
             elsewhere = f"{owner.name} goes on elsewhere, and has committed nothing of this one"
-            return Status(PartitionStatus.NOT_BEGUN, ERROR, elsewhere)
+            return made.restores or Status(PartitionStatus.NOT_BEGUN, ERROR, elsewhere)
         return made.lost or Status(PartitionStatus.NOT_BEGUN, INFO, why)
 
     return _by_commits(made, by)
@@ -370,23 +372,24 @@ def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unse
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
     if made.generations >= LOOPS:
-        why = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
-        return Status(PartitionStatus.STALLED, ERROR, why)
+        fails = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
+        return Status(PartitionStatus.STALLED, ERROR, fails)
+    why = f"{who} has committed nothing of it"
 
     def by(waits_ms: int) -> Status | Unseen | None:
         usual, longest = max(TIMES * made.usual_ms, waits_ms), max(poll_ms, waits_ms)
         bound = max(SUSPECT_MS, usual)
         # It reads the other first only while it reads.
         if made.busy and f.now_ms - made.owner_ms <= bound:
-            why = f"{who} reads {made.busy} first, where older records wait"
-            return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, why)
+            first = f"{who} reads {made.busy} first, where older records wait"
+            return made.lost or Status(PartitionStatus.FALLING_BEHIND, WARN, first)
         silent = made.owner_ms <= began and alone > 2 * bound
         if alone > longest or others > min(max(PROMPT_MS, usual), longest) or silent:
-            return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
+            return made.restores or Status(PartitionStatus.STALLED, ERROR, why)
         if made.lost is not None:
             return made.lost
         if alone > bound:
-            return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
+            return made.restores or Status(PartitionStatus.STALLED, WARN, why)
         return None
 
     return _by_commits(made, by)

@@ -323,6 +323,8 @@ def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
     names = {n for n, _ in expected}
     if name in names and name in ("not-begun", "unsubscribed"):
         return weight == "info"
+    if (name, weight) == ("not-begun", "info") and UNKNOWN in names:
+        return True  # whether its owner restores state is asked where it is late
     if (name, weight) == ("unread", "warn") and "stalled" in names:
         return True  # members came and went
     # An offset of a former topic looks as any other one without the history.
@@ -397,7 +399,7 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
         for place in left.keys() & right.keys():
             a, b = left[place], right[place]
             # Only who reads the history knows that a record's time may be wrong, or that it could not look.
-            wrong = group.state.stamps != "right" or asked.visibility == "broker"
+            wrong = group.state.stamps != "right" or asked.visibility == "broker" or group.keeps_state
             told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), ("unread", "warn"))
             history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.

@@ -39,7 +39,7 @@ from kgroup.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kgroup.protocol.streams_records import Subtopology
+from kgroup.protocol.streams_records import Subtopology, TopicInfo
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .machine import (
@@ -249,6 +249,8 @@ class Group:
         self.width = {"two": 2, "nine": 9}[state.width]
         self._make(self.main, self.width, kept | compacts)
         self._make(self.side, 1, kept)
+        if self.keeps_state:
+            machine.create_topic(self.changelog, self.width, cleanup_policy="compact")
         self.delay_ms = DELAY_MS[state.delay]
         self.period_ms = self.by.choice([5_000, 10_000, 30_000])
         self.takes_ms = TAKES_MS[state.delay]
@@ -319,6 +321,15 @@ class Group:
     @property
     def share(self) -> bool:
         return self.state.protocol == "share"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its members restore what they kept before they read."""
+        return self.state.protocol == "streams" and self.state.seed % 2 == 1
+
+    @property
+    def changelog(self) -> str:
+        return f"{self.name}-counts-changelog"
 
     def owner(self, place: Place) -> Member | None:
         return next((m for m in self.members if place in m.owned), None)
@@ -712,7 +723,11 @@ class Group:
             for part, topic in topics.items()
             if any(p.topic == topic for p in member.owned)
         )
-        parts = tuple(Subtopology(subtopology_id=p, source_topics=(topic,)) for p, topic in topics.items())
+        kept = {"0": (TopicInfo(name=self.changelog),)} if self.keeps_state else {}
+        parts = tuple(
+            Subtopology(subtopology_id=p, source_topics=(topic,), state_changelog_topics=kept.get(p, ()))
+            for p, topic in topics.items()
+        )
         request = sgh.StreamsGroupHeartbeatRequest(
             group_id=self.name,
             member_id=member.member_id,

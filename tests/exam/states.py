@@ -88,6 +88,7 @@ more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `healed`: seconds since that ended: who hung or died goes on, who left is back, the transaction is committed.
 `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
 `transactions`: all is written in transactions that take a minute each.
+`streams`: with an odd seed its topology keeps state, which members restore before they read.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;

@@ -91,6 +91,7 @@ FOUND = (
     "protocol=share owner=none since=400 healed=8",
     "subscription=two-applications owner=none commits=set-back since=120 crew=six delay=interval seed=700125",
     "protocol=consumer owner=none commits=none since=1200 crew=six delay=lazy seed=700585",
+    "protocol=streams owner=hung commits=none since=400 seed=1",
 )
 """States that an exam found wrong, and that few seeds draw."""
 

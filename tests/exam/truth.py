@@ -348,10 +348,26 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
         return [("absent", "warn")]
     if committed is None:
         # The record that a member ended is written when those that are left have shared out what it had.
-        return [
+        found = [
             each for slack in (0, NEAR) for each in _not_begun(group, part, owner.got_ms[part.place], slack)
         ]
-    return _of_reader(group, part)
+    else:
+        found = _of_reader(group, part)
+    return _or_restores(group, part, found)
+
+
+def _or_restores(group: Group, part: Part, found: list[Said]) -> list[Said]:
+    """The same of an owner that may restore state: nothing shows that until its first commit."""
+    owner = group.owner(part.place)
+    if owner is None or not group.keeps_state:
+        return found
+    came_ms = owner.got_ms[part.place] - (part.commits[-1].ms if part.commits else 0)
+    first = min((e.ms for e in part.readable(part.committed or part.start)), default=0)
+    loops = len(_ended(group, part, first)) >= LOOPS
+    if loops or came_ms < -NEAR:
+        return found
+    other = [("unknown", "unknown") if said[0] == "stalled" or said[1] == "error" else said for said in found]
+    return list(dict.fromkeys(other if came_ms > NEAR and not group.ends else [*found, *other]))
 
 
 def _not_begun(group: Group, part: Part, since: int, slack_ms: int) -> list[Said]:

@@ -596,7 +596,16 @@ class Course:
             "" if busy is None else str(busy),
             self._waits_ms(partition),
             lost,
+            self.restores if since > at else None,
         )
+
+    @property
+    def restores(self) -> Unseen | None:
+        """Why an owner that has committed nothing yet may be right not to read."""
+        if not self.facts.group.restores:
+            return None
+        what = "whether its owner restores state before it reads is in its own log and metrics only"
+        return Unseen("restoration", "NOT_SEEN", what)
 
     def ends(self, partition: TopicPartition, since_ms: int) -> list[int]:
         """Return when owners of a partition ended after this moment, that of its last commit or later."""
@@ -916,7 +925,7 @@ def _made(
     made = course.progress(partition, row, came_ms)
     if isinstance(made, Unseen) and ended < LOOPS:
         return made
-    known = made if isinstance(made, Progress) else Progress(since_ms)
+    known = made if isinstance(made, Progress) else Progress(since_ms, restores=course.restores)
     return replace(known, since_ms=since_ms, generations=ended, lost=lost)
 
 

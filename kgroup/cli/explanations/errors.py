@@ -164,8 +164,8 @@ ERRORS: tuple[Entry, ...] = (
         "The group has no coordinator at the moment.",
         classic="The client retries.",
         consumer="The client retries.",
-        cause="The __consumer_offsets partition has no leader, or has not been created yet.",
-        next=("kgroup coordinator GROUP",),
+        cause="The __consumer_offsets partition has no leader, or has not been created yet, or cannot be.",
+        next=("kgroup cluster topics __consumer_offsets --internal", "kgroup coordinator GROUP"),
     ),
     _error(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

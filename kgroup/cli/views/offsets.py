@@ -62,8 +62,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
     unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
-    states = [f"{group.type}, {group.state}" if group.type else "does not exist" for group in plan.groups]
-    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
+    groups = first_of([f"{group.group_id} ({_state(group)})" for group in plan.groups])
     head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
     return change(
         _about(plan),
@@ -78,6 +77,12 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         cluster=where,
         main=_csv(plan, plan.items) if csv else None,
     )
+
+
+def _state(group: PlannedGroup) -> str:
+    if group.type:
+        return f"{group.type}, {group.state}"
+    return "does not exist" if group.state == ABSENT else f"state {group.state}"
 
 
 def executed(

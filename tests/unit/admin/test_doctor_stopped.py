@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import FrameType
 
 import pytest
@@ -45,6 +46,17 @@ def test_a_member_killed_within_its_session_is_named_while_another_goes_on() -> 
         "b (client client-b) on 10.0.0.1: last sign at 1970-01-01T00:01:00Z, 2m 25s ago "
         "(session 2m 00s, rebalance timeout 5m 00s)"
     )
+
+
+@pytest.mark.parametrize("last_s", [60, 95], ids=["before it got the partition", "since then"])
+def test_a_member_of_kafka_streams_may_restore_state_until_its_first_commit(last_s: int) -> None:
+    """Stores of a lost disk took minutes to restore: its thread was told to be dead."""
+    lots = (0, [generation(1, (A, B))]), (90, [generation(2, (A, B))]), *both_until(last_s, 200)
+    ends = {"orders:0": 4, "orders:1": 2}
+    fake = remembering(replace(described(A, B), protocol_data="stream"), ends, *lots)
+    checkup = examine(written(fake, SECONDS).cluster(), "g", now_ms=205_000)
+    (orders_1,) = [each for each in checkup.statuses if "orders-1" in each.partitions]
+    assert orders_1.status == ("unknown" if last_s < 90 else "stalled")
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,14 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.change.reset import TO_OFFSET, Scope, Spec, plan_reset
 from kgroup.admin.change.undo import plan_undo
 from kgroup.admin.journal import Journal
+from kgroup.cli.views.offsets import planned
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, Unreachable
 from kgroup.protocol.messages import offset_commit as oc
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member
 
@@ -85,6 +88,16 @@ class Store:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
+
+
+def test_a_group_whose_coordinator_does_not_answer_is_not_called_absent(store: Store) -> None:
+    def unanswered(node: int, request: Any) -> Any:
+        raise Unreachable("broker 1 did not answer in time")
+
+    for request in (DescribeGroupsRequest, OffsetFetchRequest):
+        store.fake.on(request, unanswered)
+    said = "\n".join(map(str, planned(store.plan(), None).blocks))
+    assert "g (state unknown)" in said and "does not exist" not in said
 
 
 def lose_the_reply() -> None:
