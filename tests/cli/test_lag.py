@@ -138,7 +138,7 @@ def test_a_clock_that_is_wrong_decides_no_lag_in_time(
     true_ms = right_ns() // 1_000_000 - written
     assert group["max_time_lag_ms"] is None
     for part in (group, *group["offsets"]):
-        assert 18_000 <= part["time_lag_at_least_ms"] <= true_ms
+        assert 8_000 <= part["time_lag_at_least_ms"] <= true_ms
         most = part["time_lag_at_most_ms"]
         assert (true_ms <= most) if bounded else most is None
     assert {row["error_code"] for row in group["offsets"]} == {"CLOCK_UNSURE"}

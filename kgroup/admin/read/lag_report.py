@@ -147,21 +147,25 @@ def measure(
         first = by_partition(describe(cluster, names, expected=False, topologies=False))
         cluster.retry.pause(interval_s)
         interval_s = cluster.retry.clock() - began
+    asked_ms = cluster.now_ms()
     description = describe(cluster, names, expected=False, topologies=False)
-    return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)
+    ages = _ages(cluster, description.groups, asked_ms) if times else None
+    return report_of(description, first, interval_s, ages)
 
 
 def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
     """Yield the same without rates, in rounds: for more groups than memory should hold."""
+    asked_ms = cluster.now_ms()
     for description in describe_each(cluster, group_ids, expected=False, topologies=False):
-        yield in_time(cluster, description) if times else report_of(description, {}, None)
+        yield in_time(cluster, description, asked_ms) if times else report_of(description, {}, None)
+        asked_ms = cluster.now_ms()
 
 
-def in_time(cluster: ClusterView, description: Description) -> LagReport:
-    """Return the lag of groups described, in records and in time."""
-    return report_of(description, {}, None, _ages(cluster, description.groups))
+def in_time(cluster: ClusterView, description: Description, asked_ms: int) -> LagReport:
+    """Return the lag of groups described, in records and in time, as of when they were asked for."""
+    return report_of(description, {}, None, _ages(cluster, description.groups, asked_ms))
 
 
 def report_of(
@@ -196,8 +200,11 @@ def by_partition(description: Description) -> dict[tuple[str, str, int], OffsetR
     return {(g.group_id, row.topic, row.partition): row for g in description.groups for row in g.offsets}
 
 
-def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Mapping[str, Ages]:
-    """Return the age of the record at each committed offset, for all groups in few requests."""
+def _ages(cluster: ClusterView, groups: Sequence[GroupDescription], asked_ms: int) -> Mapping[str, Ages]:
+    """Return the age of the record at each committed offset, for all groups in few requests.
+
+    It may have been read while a slow broker was awaited: how long that took is no part of its age.
+    """
     waiting = {
         group.group_id: {
             (TopicPartition(row.topic, row.partition), offset)
@@ -216,27 +223,28 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Mapping[s
     if not partitions:
         return {}
     clocks = clocks_of(cluster, cluster.now_ms(), set().union(*partitions.values()))
+    since_ms = max(cluster.now_ms() - asked_ms, 0)
     times = times_at(cluster, set().union(*waiting.values()))
     return {
-        name: {at: _age(clock, times[at]) for at in waiting[name]}
+        name: {at: _age(clock, times[at], since_ms) for at in waiting[name]}
         for name, clock in ((name, clocks(those)) for name, those in partitions.items())
     }
 
 
-def _age(clock: Clock, written: Age) -> Age:
-    """Return the age of a record by its own timestamp; none for a timestamp in the future."""
+def _age(clock: Clock, written: Age, since_ms: int = 0) -> Age:
+    """Return the age of a record so long ago by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
     ahead = written - clock.most_ms
     if ahead > AHEAD_MS:
         what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
         return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")
-    age_ms = max(-ahead, 0)
+    age_ms = max(-ahead - since_ms, 0)
     words = clock.doubt
     if words is None:
         return age_ms
     most_ms = None if clock.is_behind or clock.ahead else age_ms
-    return Between(words, clock.age_ms(written), most_ms, CLOCK_UNSURE.code)
+    return Between(words, max(clock.age_ms(written) - since_ms, 0), most_ms, CLOCK_UNSURE.code)
 
 
 def _waits_by(group: GroupDescription, row: OffsetRow) -> int:

@@ -92,7 +92,7 @@ def look(cluster: ClusterView, find: Find, terms: Terms, past: GrowingPast) -> L
             seen=keep,
         )
         brokers = cluster.brokers()
-        lags = {} if LAG in terms.left_out else _lags(cluster, facts)
+        lags = {} if LAG in terms.left_out else _lags(cluster, facts, began_ms)
         starts = _starts(cluster, facts)
     except KgroupError as error:
         return Look(cluster.now_ms(), failed=item_error("cluster", error))
@@ -122,10 +122,10 @@ def rebalanced(facts: Facts) -> int:
     return max((e.offset for e in facts.history or () if e.kind in CAUSES["rebalance"]), default=-1)
 
 
-def _lags(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[str, GroupLag]:
+def _lags(cluster: ClusterView, facts: Mapping[str, Facts], asked_ms: int) -> dict[str, GroupLag]:
     described = Description(tuple(group_facts.group for group_facts in facts.values()))
     try:
-        report = in_time(cluster, described)
+        report = in_time(cluster, described, asked_ms)
     except KgroupError:
         report = report_of(described, {}, None)  # no record could be read: only the times are unknown
     return {lag.group_id: lag for lag in report.groups}
