@@ -577,6 +577,11 @@ class GroupDescription(RowsWhenUsed[OffsetRow]):
         return sum([row.committed_offset is not None for row in self.offsets])
 
     @property
+    def coordinated_by(self) -> int | None:
+        """The broker that coordinates the group; None when unknown."""
+        return None if self.coordinator is None else self.coordinator.id
+
+    @property
     def restores(self) -> bool:
         """Whether its members may restore state before they read: of Kafka Streams, unless it keeps none."""
         if self.type != STREAMS:

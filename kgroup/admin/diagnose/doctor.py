@@ -23,7 +23,7 @@ from kgroup.admin.diagnose.sharing import course_of
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
-from kgroup.admin.read.broker_clock import clock_of
+from kgroup.admin.read.broker_clock import clocks_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.refusals import item_error
 from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
@@ -156,8 +156,12 @@ def examine_all(
 def _measure(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read the brokers' time, once, where an age decides."""
     aged = {f.group.group_id for f in facts if f.pending or f.group.state in CONVERGING}
-    clock = clock_of(cluster, facts[0].now_ms) if aged else None
-    return [f.also(clock=clock) if f.group.group_id in aged else f for f in facts]
+    if not aged:
+        return facts
+    clocks = clocks_of(cluster, facts[0].now_ms, ())
+    return [
+        f.also(clock=clocks((), f.group.coordinated_by)) if f.group.group_id in aged else f for f in facts
+    ]
 
 
 _LOOKS: tuple[Callable[[ClusterView, list[Facts]], list[Facts]], ...] = (

@@ -87,7 +87,7 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
     clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
     for course in courses:
         if clocks is not None:
-            course.facts = course.facts.also(clock=clocks(course.timed))
+            course.facts = course.facts.also(clock=clocks(course.timed, course.facts.group.coordinated_by))
         course.times = times
     # What follows from some of them is asked for once they are there.
     for more in (Course.not_yet_written, Course.newest_stamped):

@@ -5,16 +5,16 @@ cluster with any consumer it is seconds old. Where it is old, the controller is 
 tells as that of the leader of its quorum (KIP-836; a cluster of ZooKeeper's has none).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.offsets import MAX_TIMESTAMP, ListedOffset, list_offsets
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, grouped
 from kgroup.errors import KgroupError
 
 AGREE_MS = 60_000
@@ -29,7 +29,7 @@ SET_RIGHT = "set the clock right, or retry once any group of the cluster has com
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """This machine's time in ms, and the newest that a coordinator wrote; None where unknown.
+    """This machine's time in ms, and the newest that coordinators wrote; None where unknown.
 
     `ahead` are the partitions whose newest record is stamped later than this machine's time, where the
     coordinators' records may not be seen: its clock is behind, or their producers' are ahead. Where the
@@ -55,8 +55,7 @@ class Clock:
     @property
     def is_behind(self) -> bool:
         """Whether the brokers have written what is still to come by this machine's clock."""
-        told = self.off_ms is not None
-        return not told and self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
+        return self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
 
     def is_future(self, partition: TopicPartition) -> bool:
         """Return whether a record of this partition is stamped so late that others' times are not trusted."""
@@ -114,13 +113,20 @@ class Clock:
                 f"the newest record of {OFFSETS_TOPIC} is {apart:.0f} s old by this machine's clock: nothing "
                 "is committed, or this clock is ahead of the brokers'; ages are measured by their records"
             )
+        if self.is_behind and self.off_ms is not None:
+            return f"the coordinator's clock is at least {-apart:.0f} s ahead of the controller's"
         if self.is_behind:
             return f"this machine's clock is at least {-apart:.0f} s behind the brokers'"
         return None
 
 
-Clocks: TypeAlias = Callable[[Collection[TopicPartition]], Clock]
-"""Returns the clock by which records of some partitions are aged."""
+class Clocks(Protocol):
+    """Returns the clock by which records of some partitions are aged, or a group of this broker is judged.
+
+    Brokers' clocks may differ: what is stamped by another one, and is still to come, counts for nothing.
+    """
+
+    def __call__(self, places: Collection[TopicPartition], broker: int | None = None) -> Clock: ...
 
 
 def clock_of(
@@ -148,17 +154,18 @@ def clocks_of(
     """
     seen = _stamps(cluster, here_ms, also, known)
     if cluster.has_clock:
-        return lambda places: Clock(here_ms, stamps=seen.clock(places).stamps)
+        return lambda places, broker=None: Clock(here_ms, stamps=seen.clock(places).stamps)
     told = cache(lambda: _told(cluster))
 
-    def clock(places: Collection[TopicPartition]) -> Clock:
-        measured = seen.clock(places)
-        if seen.shows_now and not measured.is_behind:
+    def clock(places: Collection[TopicPartition], broker: int | None = None) -> Clock:
+        measured = seen.clock(places, broker)
+        if here_ms - (seen.newest_ms(broker) or 0) <= AGREE_MS and not measured.is_behind:
             return measured
         if (controller := told()) is None:
-            return measured
+            return seen.clock(places)
         now_ms, off_ms = controller
-        return replace(seen._replace(here_ms=now_ms).clock(places), ahead=frozenset(), off_ms=off_ms)
+        at_that_time = seen._replace(here_ms=now_ms).clock(places, -1 if broker is None else broker)
+        return replace(at_that_time, ahead=frozenset(), off_ms=off_ms)
 
     return clock
 
@@ -201,22 +208,24 @@ class _Stamps(NamedTuple):
     """The newest timestamps: those that coordinators wrote, None where they may not be seen, and others."""
 
     here_ms: int
-    coordinators: Sequence[int] | None = None
+    coordinators: Mapping[int, Sequence[int]] | None = None
     others: Mapping[TopicPartition, ListedOffset] = MappingProxyType({})
 
-    @property
-    def shows_now(self) -> bool:
-        """Whether the coordinators' records show that this machine's clock is not ahead of theirs."""
-        return self.here_ms - max(self.coordinators or [0]) <= AGREE_MS
+    def newest_ms(self, broker: int | None) -> int | None:
+        """Return the newest that this broker wrote, or another one until now; None: that any broker did."""
+        written = (self.coordinators or {}).items()
+        counted = (ms for by, at in written for ms in at if broker in (None, by) or ms <= self.here_ms)
+        return max(counted, default=None)
 
-    def clock(self, places: Collection[TopicPartition]) -> Clock:
+    def clock(self, places: Collection[TopicPartition], broker: int | None = None) -> Clock:
         stamps = {partition: self.others[partition] for partition in places if partition in self.others}
         if self.coordinators is None:
             # Producers' records alone: an old one says nothing, as a topic may be quiet.
             ahead = frozenset(p for p, at in stamps.items() if at.timestamp_ms > self.here_ms + BEHIND_MS)
             return Clock(self.here_ms, ahead=ahead, stamps=stamps)
         past = (at.timestamp_ms for at in stamps.values() if at.timestamp_ms <= self.here_ms)
-        counted = (*self.coordinators, *past)
+        written = self.newest_ms(broker)
+        counted = (*past, *(() if written is None else (written,)))
         return Clock(self.here_ms, max(counted, default=None), stamps=stamps)
 
 
@@ -240,5 +249,6 @@ def _stamps(
     except KgroupError:
         return _Stamps(here_ms)
     stamps = {p: at for p, at in listed.items() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0}
-    ours = [at.timestamp_ms for partition, at in stamps.items() if partition.topic == OFFSETS_TOPIC]
+    led = {TopicPartition(OFFSETS_TOPIC, part.partition): part.leader for part in parts}
+    ours = grouped((led[partition], at.timestamp_ms) for partition, at in stamps.items() if partition in led)
     return _Stamps(here_ms, ours if parts else None, stamps)
