@@ -28,11 +28,14 @@ from kgroup.protocol.messages.describe_quorum import (
     QuorumReplica,
     QuorumTopic,
 )
+from kgroup.protocol.messages.list_offsets import ListOffsetsResponse
 from kgroup.protocol.messages.metadata import MetadataResponse
 
 from .machine import NOW_MS, Machine
 
-SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000}
+SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000, "apart": 0}
+AHEAD = 2
+"""A broker that coordinates none of the groups: for `apart` its clock is ahead of all others."""
 CLEANED_MS = {"cleaned": 0, "rolled": 60_000}
 """How long ago the records of groups were last cleaned."""
 TOLD = ("all", "replicas", "scratched", "unasked", *CLEANED_MS)
@@ -54,6 +57,8 @@ class Door:
         self._tells_time = tells_time
         self.in_sync = True
         """Whether all replicas of `__consumer_offsets` are."""
+        self.ahead_ms = 0
+        """The time by which a broker stamps that coordinates none of the groups; 0 if by no other."""
         self.versions = inner.versions
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
@@ -68,6 +73,8 @@ class Door:
         if isinstance(message, DescribeQuorumRequest) and self._tells_time is not None:
             return _quorum(self._tells_time())
         answer = self._inner.request(node, message, **options)
+        if self.ahead_ms and node == AHEAD and isinstance(answer, ListOffsetsResponse):
+            answer = _ahead(answer, self.ahead_ms)
         return answer if self.in_sync or not isinstance(answer, MetadataResponse) else _lagging(answer)
 
     def end_within(self, seconds: float) -> None:
@@ -75,6 +82,17 @@ class Door:
 
     def close(self) -> None:
         """Do nothing: the machine lives on."""
+
+
+def _ahead(answer: ListOffsetsResponse, stamp_ms: int) -> ListOffsetsResponse:
+    """The same with a record of this time in `__consumer_offsets`, where none is."""
+    topics = [
+        replace(topic, partitions=tuple(replace(p, timestamp=stamp_ms, offset=0) for p in topic.partitions))
+        if topic.name == OFFSETS_TOPIC
+        else topic
+        for topic in answer.topics
+    ]
+    return replace(answer, topics=tuple(topics))
 
 
 def _lagging(answer: MetadataResponse) -> MetadataResponse:
@@ -157,6 +175,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     transport = machine.seen_by(visibility)
     door = Door(transport, (lambda: machine.now_ms) if visibility in TOLD else None)
     door.in_sync = visibility != "replicas"
+    door.ahead_ms = NOW_MS - SKEW_MS["behind"] if clock == "apart" else 0
 
     def sleep(seconds: float) -> None:
         transport.run_until(machine.now_ms + max(int(seconds * 1000), 1))

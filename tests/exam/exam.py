@@ -22,6 +22,7 @@ VIEWS = (
     ("all", "ahead"),
     ("all", "behind"),
     ("history", "behind"),
+    ("all", "apart"),
 )
 """Who looks at each batch: one after the other, the one who sees all first."""
 

@@ -144,7 +144,8 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
     found = Answers.of(group.name, asked)
     later = asked.moments != (NOW_MS,)
     truth = truth_over(group, asked.moments)
-    if full is None:
+    if full is None or asked.clock == "apart":
+        # What brokers stamp that have none of the groups hides nothing of them.
         yield from _doctor(group, found, truth_over(group, asked.doctor.moments))
         yield from _statuses(group, found, asked)
     elif asked.visibility == "replicas":

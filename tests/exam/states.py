@@ -74,7 +74,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "scratched",
         "unasked",
     ),
-    "clock": ("right", "ahead", "behind"),
+    "clock": ("right", "ahead", "behind", "apart"),
 }
 """The values of each dimension; the first is the sound one. `mixed`: a consumer group on its way from the
 classic protocol, or back to it: one of its members speaks that. `replicas`: all is seen, and
@@ -88,6 +88,7 @@ more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `healed`: seconds since that ended: who hung or died goes on, who left is back, the transaction is committed.
 `uncommitted`: a transaction is open as in `open`, other records come, and the readers take all of them.
 `transactions`: all is written in transactions that take a minute each.
+`apart`: the clock of the looker is right, and that of one of three brokers five minutes ahead.
 `streams`: with an odd seed its topology keeps state, which members restore before they read.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.

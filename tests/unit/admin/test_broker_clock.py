@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.broker_clock import Clock, clock_of
+from kgroup.admin.read.broker_clock import Clock, clock_of, clocks_of
 from kgroup.admin.read.lag_report import _age
 from kgroup.admin.read.offsets import MAX_TIMESTAMP
 from kgroup.admin.read.record_times import Untimed
@@ -170,3 +170,18 @@ def test_the_controller_is_not_asked_where_somebody_has_just_committed() -> None
     fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_ms // 1000, {0: 4}))
     clock = clock_of(ClusterView(telling(stamped(fake, here_ms - 1_000), 0)), here_ms)
     assert clock.sure and clock.off_ms is None and not fake.requests(dq.DescribeQuorumRequest)
+
+
+@pytest.mark.parametrize(
+    ("broker", "words"), [(1, "at least 300 s ahead of the controller's"), (7, None), (None, None)]
+)
+def test_a_broker_whose_clock_is_ahead_decides_nothing_of_the_groups_of_others(
+    broker: int | None, words: str | None
+) -> None:
+    """Readers of sound groups of the other brokers were told to be dead for five minutes."""
+    here_ms = time.time_ns() // 1_000_000
+    fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_ms // 1000, {0: 4}))
+    fake.topics[OFFSETS_TOPIC], fake.leaders[OFFSETS_TOPIC] = 1, {0: 1}
+    clock = clocks_of(ClusterView(telling(stamped(fake, here_ms + 300_000), 0)), here_ms, ())((), broker)
+    assert clock.is_behind == (words is not None) and (words or "") in (clock.words or "")
+    assert (clock.age_ms(here_ms) > 60_000) == clock.is_behind
