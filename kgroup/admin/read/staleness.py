@@ -43,10 +43,12 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     clock = clock_of(cluster, cluster.now_ms())
     ages: dict[str, int | None] = {}
     for name, at in times.items():
-        age_ms = clock.age_ms(at)
-        if age_ms >= limit_ms:
-            ages[name] = age_ms
-        elif clock.here_ms - at >= limit_ms:
+        age_ms, here_ms = clock.age_ms(at), clock.here_ms - at
+        # What is stamped later than now may come from one broker alone whose clock is ahead.
+        least_ms = min(age_ms, here_ms) if clock.is_behind else age_ms
+        if least_ms >= limit_ms:
+            ages[name] = least_ms
+        elif max(age_ms, here_ms) >= limit_ms:
             unsure.append(_unsure(name, CLOCK_UNSURE.code, clock.words or "", SET_RIGHT))
     return Stale(ages, tuple(unsure), clock.off)
 

@@ -72,6 +72,11 @@ def test_a_group_that_committed_a_second_ago_is_not_stale_for_a_clock_that_is_ah
     assert silent(written_s=301, newest_s=300, limit_s=180) == ({}, ["CLOCK_UNSURE"])
 
 
+def test_a_group_that_committed_minutes_ago_is_not_stale_for_one_broker_that_is_hours_ahead() -> None:
+    """delete --stale-for 1h planned it, where the controller's time may not be asked for."""
+    assert silent(written_s=300, newest_s=-7_200, limit_s=3_600) == ({}, ["CLOCK_UNSURE"])
+
+
 def test_what_the_brokers_records_prove_is_stale_whatever_the_clock() -> None:
     found, unsure = silent(written_s=900, newest_s=300, limit_s=180)
     assert (found, unsure) == ({"g": 600_000}, [])
