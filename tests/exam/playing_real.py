@@ -91,6 +91,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
         "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,
         "the records of groups are a real broker's own": state.visibility == "scratched",
         "the exam's real clients do not go on again": state.healed != "no",
+        "the exam's one real broker has one clock": state.clock == "apart",
         "nobody waits for commits so far apart": state.delay == "rarely",
         "a real client takes all that has come": state.owner == "overloaded",
         "an offset with a former topic's id is left only by a coordinator that was down": (
