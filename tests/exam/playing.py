@@ -488,6 +488,11 @@ class Group:
         fresh.stops_ms = self.machine.now_ms
         if got := fresh.sharing.take(self.subject):
             fresh.has[self.subject] = got
+            self.machine.at(self.machine.now_ms + self.lock_ms, lambda: self._locks_end(fresh))
+
+    def _locks_end(self, member: Member) -> None:
+        if got := member.has.pop(self.subject, ()):
+            self._come_back(self.subject, got)
 
     def _join_classic(self, members: Sequence[Member]) -> None:
         slots = [(member, self._send_join(member)) for member in members]

@@ -115,7 +115,11 @@ def truth_of(group: Group) -> Truth:
             if said[0][0] == "not-begun" and not _is_read(group, place.topic):
                 # Nothing shows that its times are wrong.
                 said += [("not-begun", "info"), ("not-begun", "error")]
-        elif said[0][0] in TIMED and _may_be_late(group, place.topic):
+        elif said[0][0] in TIMED and any(
+            # What readers usually take goes by the other topic, too.
+            _may_be_late(group, topic)
+            for topic in ({place.topic} if len(said) == 1 else {group.main, group.side})
+        ):
             said = [*said, ("unknown", "unknown")]
         statuses[place] = frozenset(said)
         at = part.committed if part.committed is not None else part.start
@@ -401,8 +405,8 @@ def _passed_over(group: Group, part: Part, came_ms: int, since: int) -> list[str
         if waiting and waiting[0].ms <= came_ms + NEAR and p.commits[-1].ms > began - NEAR:
             return ["info", "error"]
     newest = max(p.commits[-1].ms for p in own) - began
-    waits = {TWICE * wait for wait in _waits(group, rest, part)}
-    bounds = [max(PROMPT_MS, TIMES * usual, *waits) for usual in (min(delays), max(delays))]
+    usuals, waits = {min(delays), max(delays)}, _waits(group, rest, part)
+    bounds = [max(PROMPT_MS, TIMES * usual, TWICE * wait) for usual, wait in product(usuals, waits)]
     if newest > max(bounds) + NEAR and near > SUSPECT_MS + NEAR:
         return ["error"]
     return ["info", "error"] if newest > min(bounds) - NEAR else []
