@@ -8,6 +8,7 @@ sources of the rest are the release notes of the KIPs, and the jars of 4.3 and 4
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import Enum
 from typing import NamedTuple
 
@@ -112,6 +113,12 @@ class Change(Enum):
     LASTING_TARGETS = _4_4, "A streams member that returns within an epoch finds the target it had"
     NEW_PARTITIONS_FROM_START = _4_4, "A share group reads partitions that a topic gets from their start"
     MALFORMED_SUBSCRIPTIONS = _4_4, "A classic join with a malformed subscription is refused, and not failed"
+
+
+def at_least(settings: Container[str]) -> Release:
+    """Return the earliest release whose brokers have these settings, of those built here."""
+    known = (_release(since) for name, since in _SETTINGS.items() if name in settings)
+    return max(known, default=SERVED[0])
 
 
 def first_release(api_key: int, version: int) -> str | None:

@@ -26,17 +26,27 @@ from kgroup.admin.migrate.models import (
     WARN,
     Check,
     Evidence,
+    MemberEvidence,
     MigrationPlan,
     Serving,
     words,
 )
 from kgroup.admin.migrate.patterns import check_patterns
-from kgroup.admin.models import CLASSIC, CONSUMER, COOPERATIVE_STICKY, EMPTY, STABLE, STREAM_ASSIGNOR
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    COOPERATIVE_STICKY,
+    EMPTY,
+    STABLE,
+    STREAM_ASSIGNOR,
+    Member,
+)
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.shell import command
 from kgroup.domain import Document, count_of, first_of
 from kgroup.protocol.embedded import connect
 from kgroup.protocol.embedded.member import CONNECT, application_of
+from kgroup.protocol.releases import Change, at_least
 from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
@@ -82,13 +92,7 @@ def _online(gathered: Evidence) -> Iterator[Check]:
     yield policy(gathered, UPGRADE)
     evidence = {"protocol_type": gathered.group.protocol_type}
     yield Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
-    count, most = len(gathered.members), gathered.number(CONSUMER_MAX_SIZE)
-    if most is not None and count > most:
-        message = f"{count_of(count, 'member')}, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
-        sizes = {"members": count, CONSUMER_MAX_SIZE: most}
-        yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", sizes)
-    else:
-        yield from _room(gathered, count, any(member.instance_id for member in gathered.members))
+    yield room(gathered, gathered.members, gathered.members)
     yield _embedded(gathered)
     carriers = {member.name: member.user_data_bytes for member in gathered.members if member.user_data_bytes}
     data: Document = {"bytes": carriers, "assignor": gathered.group.assignor}
@@ -143,7 +147,7 @@ def _converted(gathered: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     checks = [Check("type", OK, said, None, evidence)]
     checks += served(gathered)
     checks.append(_policy_half_way(gathered))
-    checks += _room(gathered, len(group.known_members), any(m.instance_id for m in group.known_members))
+    checks.append(room(gathered, group.known_members, gathered.remaining))
     checks += check_patterns(patterns, gathered.topic_names, UPGRADE)
     checks += consequences(gathered)
     return verdict_of(gathered, UPGRADE, checks)
@@ -289,30 +293,39 @@ def _foreign(gathered: Evidence) -> Check | None:
     return Check("kafka_streams", BLOCK, message, hint, evidence)
 
 
-def _room(gathered: Evidence, count: int, static: bool) -> Iterator[Check]:
-    """Yield whether a successor fits in; a static member's place is taken until its successor has it."""
-    most = gathered.number(CONSUMER_MAX_SIZE)
+def room(
+    gathered: Evidence,
+    members: Sequence[MemberEvidence | Member],
+    left: Sequence[MemberEvidence | Member],
+) -> Check:
+    """Return whether each successor of those left fits in: static ones first, which keep their places."""
+    count, most = len(members), gathered.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is None:
         why = gathered.settings_error or "the broker does not report it"
         message = f"{CONSUMER_MAX_SIZE}: {why}"
-        yield Check("size", UNKNOWN, message, _unread_hint(gathered), evidence, gathered.settings_code)
-    elif count < most:
-        yield Check(
-            "size", OK, f"{count_of(count, 'member')}, below {CONSUMER_MAX_SIZE}={most}", None, evidence
-        )
-    elif static:
+        return Check("size", UNKNOWN, message, _unread_hint(gathered), evidence, gathered.settings_code)
+    static = any(member.instance_id is not None for member in left)
+    dynamic = any(member.instance_id is None for member in left)
+    there = count if static else count - 1
+    full, hint = f"{count_of(count, 'member')}, {CONSUMER_MAX_SIZE}={most}", f"raise {CONSUMER_MAX_SIZE}"
+    if gathered.group.type == CLASSIC and there > most:
+        return Check("size", BLOCK, f"{full}. {REFUSAL}", f"{hint} or stop members", evidence)
+    returns = at_least(gathered.settings or ()).has(Change.RETURNS_IN_FULL_GROUPS)
+    if static and count >= most and not returns:
         message = (
-            f"the group is full ({CONSUMER_MAX_SIZE}={most}) and a static member keeps its place while it is "
-            "restarted: its successor is refused with GROUP_MAX_SIZE_REACHED"
+            f"{full}: a static member keeps its place while it is restarted, and its successor is refused "
+            "with GROUP_MAX_SIZE_REACHED"
         )
-        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
-        yield Check("size", BLOCK, message, hint, evidence)
-    else:
-        message = (
-            f"the group is full ({CONSUMER_MAX_SIZE}={most}): stop each member before its successor starts"
-        )
-        yield Check("size", WARN, message, None, evidence)
+        hint = f"{hint}, or remove each first: kgroup remove-members"
+        return Check("size", BLOCK, message, hint, evidence)
+    if dynamic and count > most:
+        message = f"{full}: the successor of a dynamic member is refused with GROUP_MAX_SIZE_REACHED"
+        return Check("size", BLOCK, message, f"{hint} or stop members", evidence)
+    if dynamic and count == most:
+        message = f"the group is full ({full}): stop each dynamic member before its successor starts"
+        return Check("size", WARN, message, None, evidence)
+    return Check("size", OK, full, None, evidence)
 
 
 def _embedded(gathered: Evidence) -> Check:

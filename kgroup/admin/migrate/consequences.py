@@ -17,7 +17,6 @@ from kgroup.admin.migrate.models import (
     POLICY,
     SESSION_TIMEOUT,
     UNKNOWN,
-    UPGRADE,
     WARN,
     Check,
     Evidence,
@@ -30,6 +29,7 @@ from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 
 ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", RANGE
+MAX_SIZE = "group.max.size"
 DEFAULT_SESSIONS = frozenset({45_000, 10_000})
 """Java's defaults, since 3.0 and before, in ms."""
 _DEFAULT_IDS = {"rdkafka": "librdkafka", "sarama": "sarama", "kgo": "franz-go"}
@@ -63,10 +63,12 @@ def consequences(gathered: Evidence) -> Iterator[Check]:
 def _after(gathered: Evidence) -> Check:
     """Return when the group changes its type, and with which of its members."""
     value = str((gathered.settings or {}).get(POLICY)).lower()
-    if value in POLICIES[DOWNGRADE]:
+    stay, most = len(gathered.remaining), gathered.number(MAX_SIZE)
+    because = f"{MAX_SIZE}={most}" if most is not None and stay > most else f"{POLICY}={value}"
+    if value in POLICIES[DOWNGRADE] and (most is None or stay <= most):
         back = "it converts back"
-    elif value in POLICIES[UPGRADE]:
-        stays = f"it stays a consumer group ({POLICY}={value})"
+    elif POLICY in (gathered.settings or {}):
+        stays = f"it stays a consumer group ({because})"
         back = f"{stays}, and what that one had has no owner until one joins"
     else:
         back = f"{POLICY} decides whether it converts back"

@@ -6,9 +6,10 @@ A group converts when its last consumer-protocol member leaves and classic ones 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from kgroup.admin.migrate.checks import CONSUMER_MAX_SIZE, policy, verdict_of
-from kgroup.admin.migrate.consequences import health
+from kgroup.admin.migrate.checks import policy, room, verdict_of
+from kgroup.admin.migrate.consequences import MAX_SIZE, health
 from kgroup.admin.migrate.models import (
     ALREADY,
     BLOCK,
@@ -27,7 +28,6 @@ from kgroup.admin.models import CLASSIC, EMPTY, LEFT_FOR_NOW
 from kgroup.admin.shell import command
 from kgroup.domain import count_of
 
-MAX_SIZE = "group.max.size"
 MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 
 
@@ -72,21 +72,8 @@ def _online(gathered: Evidence) -> Iterator[Check]:
     if str((gathered.settings or {}).get(POLICY)).lower() == "disabled":
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
         yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
+    yield _size(gathered)
     members = gathered.group.known_members
-    count, most, room = len(members), gathered.number(MAX_SIZE), gathered.number(CONSUMER_MAX_SIZE)
-    sizes = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
-    if most is None or room is None:
-        why = gathered.settings_error or "the broker does not report it"
-        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, gathered.settings_code)
-    elif count > most:
-        message = f"{count_of(count, 'member')}, {MAX_SIZE}={most}: the group stays a consumer group"
-        yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)
-    elif count >= room and any(member.instance_id for member in members):
-        message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
-        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
-        yield Check("size", BLOCK, message, hint, sizes)
-    else:
-        yield Check("size", OK, f"{count_of(count, 'member')}, {MAX_SIZE}={most}", None, sizes)
     away = [member.name for member in members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
@@ -105,3 +92,25 @@ def _online(gathered: Evidence) -> Iterator[Check]:
         yield Check("classic_members", WARN, message, hint, evidence)
     else:
         yield Check("classic_members", OK, message, None, evidence)
+
+
+def _size(gathered: Evidence) -> Check:
+    """Return whether the group fits in as a classic one, and each successor before."""
+    members = gathered.group.known_members
+    count, most = len(members), gathered.number(MAX_SIZE)
+    left = [member for member in members if member.protocol != CLASSIC]
+    check = room(gathered, members, left)
+    if len(left) == 1 and not left[0].instance_id and check.status != UNKNOWN:
+        # The group is classic, or empty, before its successor joins.
+        check = Check("size", OK, count_of(count, "member"), None, check.evidence)
+    sizes = {**check.evidence, MAX_SIZE: most}
+    if most is None:
+        why = gathered.settings_error or "the broker does not report it"
+        return Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, gathered.settings_code)
+    if count <= most:
+        return replace(check, message=f"{check.message}; {MAX_SIZE}={most}", evidence=sizes)
+    stays = "the group stays a consumer group"
+    if count - 1 == most:
+        stays += ", or the successor of the last dynamic member is refused with GROUP_MAX_SIZE_REACHED"
+    message = f"{count_of(count, 'member')}, {MAX_SIZE}={most}: {stays}"
+    return Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)

@@ -256,3 +256,11 @@ def test_a_classic_member_is_named_with_its_client() -> None:
     assert isinstance(found, GroupDescription)
     (told,) = [finding for finding in find(found, {"orders": 4}) if finding.code == "KG201"]
     assert told.message == f"1 of 2 members speak the classic protocol: {UUID} of client billing-0"
+
+
+def test_a_group_with_more_classic_members_than_a_classic_one_may_have_stays() -> None:
+    members = (consumer_member("a"), consumer_member("c", "classic"), consumer_member("d", "classic"))
+    settings = {**SETTINGS, "group.max.size": "1"}
+    plan = half_way("bidirectional", settings=settings, group=group("consumer", members=members))
+    (told,) = [check for check in plan.checks if check.code == "after"]
+    assert "it stays a consumer group (group.max.size=1)" in told.message

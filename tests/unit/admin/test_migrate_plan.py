@@ -197,6 +197,13 @@ class TestUpgrade:
         plan = plan_upgrade(evidence(*members, settings={**SETTINGS, "group.consumer.max.size": limit}))
         assert statuses(plan)["size"] == status
 
+    @pytest.mark.parametrize(("limit", "status"), [("2", "block"), ("3", "ok")])
+    def test_since_kafka_4_4_a_static_member_returns_to_a_full_group(self, limit, status):
+        """The setting came with that release: no request names it."""
+        members = tuple(described(f"m{n}", instance=f"i{n}") for n in range(3))
+        limits = {"group.consumer.max.size": limit, "group.streams.assignors": "sticky"}
+        assert statuses(plan_upgrade(evidence(*members, settings=SETTINGS | limits)))["size"] == status
+
     @pytest.mark.parametrize(
         ("changes", "status"),
         [
