@@ -3,21 +3,32 @@
 Refused commits and joins leave no record: members look dead, and rebalances stuck.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError, TopicDescription
 from kgroup.admin.refusals import item_error
 from kgroup.admin.settings import number_of, topic_settings
-from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, count_of
-from kgroup.errors import KgroupError
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, count_of, offsets_partition_of
+from kgroup.errors import ErrorCode, KgroupError
 
 MIN_IN_SYNC = "min.insync.replicas"
+NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE.name
+"""The answer of a coordinator that can store nothing."""
 _REFUSED = {
     OFFSETS_TOPIC: "no commit is accepted, no rebalance completes",
     TRANSACTION_TOPIC: "no transaction begins or ends",
 }
+
+
+def unstored(cluster: ClusterView, group_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return why the coordinators of these groups can store nothing of them, and what to do about it."""
+    topic = cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC) if group_ids else None
+    if not isinstance(topic, TopicDescription):
+        return {}
+    in_sync, count = InSync(cluster, topic), len(topic.partitions)
+    return {name: why for name in group_ids for why in in_sync.too_few(offsets_partition_of(name, count))}
 
 
 class InSync:
