@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from kgroup.admin.change.committing import forget
 from kgroup.admin.change.offset_plans import look
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.tree import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import ErrorCode
 from tests.own_home import move_in
 
 from .conftest import Case
@@ -253,6 +256,22 @@ def test_offsets_and_groups_deleted_and_brought_back(
     assert case.group not in case.server.tool("kafka-consumer-groups", "--list").stdout.split()
     assert cli("delete", "--restore", file, "--execute")[0] == 0
     assert log.committed(case.group) == before
+
+
+def test_deletions_that_a_plan_refuses_are_refused(
+    case: Case, cli: Cli, log: Log, topic: str, clients: Callable[[str], Client]
+) -> None:
+    """A member keeps the offsets of its topics from being deleted, and no others."""
+    read = case.topic(name="read")
+    log.commit(case.group, {TopicPartition(read, 0): OffsetAndMetadata(0, 0, "")})
+    settle([case.join(clients("java"), read)], case.partitions(read))
+    planned = {
+        name: cli("offsets", "delete", case.group, "--topic", f"{name}:0")[0] for name in (topic, read)
+    }
+    assert planned == {topic: ExitCode.OK, read: ExitCode.REFUSED}
+    codes, error = forget(log.cluster, case.group, [TopicPartition(name, 0) for name in planned])
+    told = {place.topic: ErrorCode(code).name for place, code in codes.items()}
+    assert (error, told) == (None, {topic: "NONE", read: "GROUP_SUBSCRIBED_TO_TOPIC"})
 
 
 def test_offsets_cloned(case: Case, cli: Cli, log: Log, topic: str) -> None:

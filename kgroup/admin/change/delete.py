@@ -18,6 +18,7 @@ from kgroup.admin.models import (
     UnreadOffset,
 )
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.in_sync import NOT_AVAILABLE
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import count_of
@@ -36,6 +37,8 @@ def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[Group
     for name, group in now.items():
         if group.error and group.type == SHARE:
             items[name] = _unreadable(name, group.error)
+        elif group.unstored:
+            items[name] = GroupResult(name, ChangeStatus.FAILED, NOT_AVAILABLE, group.unstored[0])
         elif group.error:
             why = f"its offsets cannot be read: {group.error.message}"
             row = replace(items[name], effect=f"deleted with all its offsets; {why}")

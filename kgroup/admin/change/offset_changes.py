@@ -20,6 +20,7 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import SHARE, ChangeStatus
+from kgroup.admin.read.in_sync import NOT_AVAILABLE
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError
@@ -106,9 +107,9 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
         return item
     group = now[item.group_id]
     # Brokers change nothing of a share group with members, not even partitions without readers.
-    refusal = refusal_of(group) if plan.needs_empty or group.error or group.type == SHARE else None
+    refusal = refusal_of(group) if plan.needs_empty or group.may_refuse else None
     if refusal and item.planned:
-        code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
+        code = NOT_AVAILABLE if group.unstored else ErrorCode.NON_EMPTY_GROUP.name
         if group.error:
             return failed(item, group.error)
         return replace(item, result=ChangeStatus.REFUSED, error_code=code, effect=refusal[0])

@@ -20,6 +20,7 @@ from kgroup.admin.as_json import document
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import actor
 from kgroup.admin.models import (
+    CLASSIC,
     DEAD,
     EMPTY,
     SHARE,
@@ -33,6 +34,8 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.in_sync import NOT_AVAILABLE, unstored
+from kgroup.admin.read.lag import readers_known, topics_matched, topics_read
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.offsets import LATEST, ListedOffset, leader_of, list_offsets
 from kgroup.admin.read.outside import outside_commits
@@ -51,11 +54,14 @@ from kgroup.domain import (
 )
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
+from kgroup.protocol.subscription import PROTOCOL_TYPE
 
 ABSENT = "absent"
 """The state of a group that does not exist; offsets can be committed for it."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
+SUBSCRIBED = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC.name
+"""The answer to a deletion of an offset that its members read from."""
 SAFETY_REFUSED = "SAFETY_REFUSED"
 """The code of a start offset that could be deleted only together with others."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
@@ -175,7 +181,9 @@ class GroupNow:
     `no_offsets` says why there are none, where members of its kind commit nothing. For a share group
     `committed` are its start offsets, `share` its coordinator's report, and `done_beyond` at most how many
     records beyond them are acknowledged or given up, None if unknown. `outside` says who commits without
-    being a member, or why that is unknown: `look_before` asks for it.
+    being a member, or why that is unknown: `look_before` asks for it. `subscribed` are the topics of its
+    members, None where that is not shown. With `foreign` members its coordinator deletes no offset.
+    `unstored` says why its coordinator can store nothing, and what to do about it.
     """
 
     group_id: str
@@ -190,6 +198,14 @@ class GroupNow:
     share: ShareOffsets | None = None
     done_beyond: int | None = None
     outside: str | None = None
+    subscribed: frozenset[str] | None = frozenset()
+    foreign: bool = False
+    unstored: tuple[str, str] | None = None
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether something else than what its members subscribe to decides on a deletion of its offsets."""
+        return bool(self.error or self.foreign or self.unstored) or self.type == SHARE
 
 
 def look_before(
@@ -223,6 +239,7 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     shared = {name: report for name, report in reports.items() if isinstance(report, ShareOffsets)}
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
+    refusing = unstored(cluster, names)
     unsure = any(report.without_start for report in shared.values())
     stores = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
     # The first reason why some of a group's start offsets may not have been reported.
@@ -240,7 +257,8 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             kind = SHARE if group_id in shares else None
-            groups[group_id] = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
+            here = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
+            groups[group_id] = replace(here, unstored=refusing.get(group_id))
         else:
             none = None if known else group.no_offsets
             groups[group_id] = GroupNow(
@@ -255,8 +273,19 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
                 no_offsets=none,
                 share=shared.get(group_id),
                 done_beyond=done.get(group_id),
+                subscribed=_subscribed(group, {partition.topic for partition in known}),
+                unstored=refusing.get(group_id),
+                foreign=group.type == CLASSIC and group.protocol_type not in ("", PROTOCOL_TYPE),
             )
     return groups
+
+
+def _subscribed(group: GroupDescription, topics: Collection[str]) -> frozenset[str] | None:
+    """Return which of these topics members subscribe to, or others; None where not all is shown."""
+    known = readers_known(group) and all(
+        member.subscribed_topics is not None or group.type == STREAMS for member in group.known_members
+    )
+    return frozenset(topics_read(group) | topics_matched(group, topics)) if known else None
 
 
 def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
@@ -280,6 +309,8 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     """Return why the group's committed offsets cannot be set, and what to do; None when they can."""
     if group.error:
         return group.error.message, group.error.hint or ""
+    if group.unstored is not None:
+        return group.unstored
     if group.no_offsets is not None:
         return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
@@ -292,6 +323,21 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
         remove = command("remove-members", group.group_id, options="--left-only")
         hint = f"all of them are away: --remove-static, or before it: {remove}"
     return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
+
+
+def forgotten(group: GroupNow, partition: TopicPartition) -> Draft:
+    """Return the deletion of a partition's offset, or why the group's coordinator refuses it."""
+    if partition.topic not in (group.subscribed or ()):
+        return Draft(None)
+    return Draft(None, "a member subscribes to the topic: would be refused", SUBSCRIBED)
+
+
+def untold(group: GroupNow) -> ItemError | None:
+    """Return that it is not shown which deletions the group's coordinator refuses; None where it is."""
+    if group.subscribed is not None or group.may_refuse:
+        return None
+    message = f"{group.group_id}: which topics its members subscribe to is not shown now; deletions of those "
+    return ItemError(group.group_id, "NOT_TOLD", f"{message}are refused", "retry once it is stable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +388,9 @@ def make_plan(
     groups = []
     for group in (now[group_id] for group_id in drafts):
         refusal, hint = None, hints.get(group.group_id)
-        if purpose.needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
+        if purpose.needs_empty or group.may_refuse or group.no_offsets is not None:
             refusal, hint = refusal_of(group) or (None, hint)
-        code = code_name(group.error) if group.error else None
+        code = code_name(group.error) if group.error else NOT_AVAILABLE if group.unstored else None
         groups.append(
             PlannedGroup(
                 group.group_id,
@@ -491,6 +537,8 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, purpose: Pur
     if group.type == SHARE and draft.after is not None:
         draft = replace(draft, after=CommittedOffset(draft.after.offset))
     result = ChangeStatus.FAILED if draft.error_code else ChangeStatus.PLANNED
+    if draft.error_code == SUBSCRIBED:
+        result = ChangeStatus.REFUSED
     if not draft.error_code and _is_as_wanted(group, before, draft.after, purpose):
         result, draft = ChangeStatus.UNCHANGED, replace(draft, after=before)
     return OffsetChange(

@@ -166,7 +166,7 @@ def _registrants(
     known = registered_in(before)
     members = {m.instance_id: m for m in group.known_members if m.instance_id} if group else {}
     leaving = known if requested.all else requested.instance_ids if requested.remove else ()
-    heirs = len(group.known_members) - sum(name in members for name in leaving) if group else 0
+    heirs = [m for m in group.known_members if m.instance_id not in leaving] if group else []
     registrants = []
     for name in dict.fromkeys((*known, *requested.instance_ids)):
         member = members.get(name)

@@ -8,8 +8,8 @@ import hashlib
 import json
 import time
 from base64 import b64decode
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kgroup.admin.discovery import ClusterView
@@ -25,10 +25,13 @@ from kgroup.admin.models import (
     Plan,
 )
 from kgroup.admin.read.describe import one_group
+from kgroup.admin.read.in_sync import NOT_AVAILABLE, unstored
+from kgroup.admin.read.members import partitions_of
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.domain import MemberStatus, count_of, first_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+from kgroup.patterns import compile_regex, fault_of, matching_topics
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kgroup.security.rights import READ, on_group
 
@@ -84,6 +87,7 @@ def plan_removal(
         if m not in known
     ]
     heirs = [member for member in members if member not in chosen]
+    refusing = unstored(cluster, [group_id]).get(group_id)
     left_classic = group.type == CONSUMER and bool(heirs) and all(m.protocol == CLASSIC for m in heirs)
     present = [
         ItemResult(
@@ -91,10 +95,12 @@ def plan_removal(
             member.member_id,
             ChangeStatus.PLANNED,
             None,
-            effect_of(member, len(heirs)) + (_TURNS if left_classic and member.protocol == CONSUMER else ""),
+            effect_of(member, heirs) + (_TURNS if left_classic and member.protocol == CONSUMER else ""),
         )
         for member in chosen
     ]
+    if refusing is not None:
+        present = [_unstored(item, group.type, refusing[0]) for item in present]
     items = (*present, *dict.fromkeys(absent))
     valid_while = validity(group)
     content = json.dumps([group_id, valid_while, [asdict(item) for item in items], reason], sort_keys=True)
@@ -225,6 +231,13 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
     return named or selection.all or anyone
 
 
+def _unstored(item: ItemResult, kind: str, why: str) -> ItemResult:
+    """Return what becomes of a removal that its coordinator cannot store: a classic one needs no record."""
+    if kind == CLASSIC:
+        return replace(item, effect=f"removed now; {why}; {_REJOINS}")
+    return replace(item, result=ChangeStatus.FAILED, error_code=NOT_AVAILABLE, effect=why)
+
+
 _ABSENT = "not in the group: no-op"
 _TURNS = (
     "; only classic members stay: the group becomes classic and rebalances, or, where its migration policy "
@@ -233,9 +246,8 @@ _TURNS = (
 _REJOINS = "if still running it rejoins at once as a new member"
 
 
-def effect_of(member: Member, heirs: int) -> str:
-    """Return the effect of removing a member while `heirs` members stay."""
-    count = member.partition_count
+def effect_of(member: Member, heirs: Sequence[Member]) -> str:
+    """Return the effect of removing a member while `heirs` stay."""
     running = member.connect.running if member.connect is not None else None
     if running is not None:
         work = running.names
@@ -243,7 +255,7 @@ def effect_of(member: Member, heirs: int) -> str:
         return (
             f"removed now, {runs if heirs or not work else 'no member is left to run its work'}; {_REJOINS}"
         )
-    if count is None:
+    if member.assignment is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
         why = (
             f"{count_of(size, 'byte')} that are not the consumer protocol's"
@@ -252,11 +264,37 @@ def effect_of(member: Member, heirs: int) -> str:
         )
         partitions = f"what it runs is unknown ({why})"
         return f"removed now, {partitions}; {_REJOINS}"
-    fate = "go to others" if heirs else "are left without a reader"
-    partitions = f"its {count_of(count, 'partition')} {fate}" if count else "it owns nothing"
+    partitions = _fate(partitions_of(member.assignment), heirs)
     if member.state == MemberStatus.LEFT:
         return f"removed for good, {partitions} now and not when its session ends"
     return f"removed now, {partitions}; {_REJOINS}"
+
+
+def _fate(owned: frozenset[TopicPartition], heirs: Sequence[Member]) -> str:
+    """Return what becomes of partitions when those stay who read their topics, or do not."""
+    if not owned:
+        return "it owns nothing"
+    topics = {partition.topic for partition in owned}
+    # One that left for now gets partitions, and reads none.
+    readers = [member for member in heirs if member.state != MemberStatus.LEFT]
+    read = {topic for topic in topics if any(_reads(member, topic) for member in readers)}
+    left = sorted(partition for partition in owned if partition.topic not in read)
+    what = f"its {count_of(len(owned), 'partition')}"
+    if not left:
+        return f"{what} {'goes' if len(owned) == 1 else 'go'} to others"
+    if any(member.subscribed_topics is None for member in readers):
+        return f"{what}: whether others read {first_of(list(map(str, left)), 3)} is not shown"
+    lost = f"{'is' if len(left) == 1 else 'are'} left without a reader"
+    return f"of {what} {len(left)} {lost}: {first_of(list(map(str, left)), 3)}" if read else f"{what} {lost}"
+
+
+def _reads(member: Member, topic: str) -> bool:
+    if topic in (member.subscribed_topics or ()):
+        return True
+    regex = member.subscribed_regex
+    if not regex or fault_of(regex) is not None:
+        return False
+    return bool(matching_topics(compile_regex(regex), [topic]))
 
 
 def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:

@@ -161,7 +161,7 @@ def delete(
     The plan shows what they have not read yet. `reset-offsets --undo` restores them once the group has no
     members. For a share group, which must be empty, topics are deleted whole.
     """
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, look, make_plan
+    from kgroup.admin.change.offset_plans import OffsetsPlan, Purpose, forgotten, look, make_plan, untold
     from kgroup.admin.change.unread import with_unread
 
     scope = scope_of(topic, all_topics)
@@ -171,18 +171,20 @@ def delete(
         )
     with open_admin(env) as admin:
         named = expand(admin, group, change=True)
+        now = look(admin, named.groups)
+        drafts = {
+            name: {p: forgotten(group_now, p) for p in _within(group_now.committed, scope)}
+            for name, group_now in now.items()
+        }
 
         def plan() -> OffsetsPlan:
-            now = look(admin, named.groups)
-            drafts = {
-                name: {p: Draft(None) for p in _within(group_now.committed, scope)}
-                for name, group_now in now.items()
-            }
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
             return with_unread(admin, make_plan(purpose, now, drafts), now)
 
-        left_out = unseen_of(admin, named.groups) if all_topics else _hidden(admin, scope.topics)
-        unseen = [*named.unseen, *left_out]
+        hidden = (row.unseen for row in now.values()) if all_topics else _hidden(admin, scope.topics)
+        # Who deletes is answered for each.
+        asked = () if execute else (untold(now[name]) for name, rows in drafts.items() if rows)
+        unseen = [*named.unseen, *filter(None, (*hidden, *asked))]
         return run(env, admin, plan, Consent(execute, yes), unseen=unseen)
 
 

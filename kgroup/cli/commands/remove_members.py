@@ -200,9 +200,9 @@ _DONE = (
 
 
 def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
-    """Return the plan's effect; NOT_FOUND when no selected member is in the group."""
-    absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
-    count = len(plan.items) - len(absent)
+    """Return the plan's effect; a failure when it has none."""
+    wrong = [item for item in plan.items if item.result.wrong]
+    count = len(plan.items) - len(wrong)
     members = plan.before.get("members")
     # A plan from a file has none.
     seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
@@ -228,10 +228,16 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
         after,
         to_do=bool(count),
         names=[_name(item) for item in plan.items if item.planned],
-        errors=[_error(item) for item in absent],
-        exit_code=of_batch([ExitCode.NOT_FOUND] * len(absent), bool(count)),
+        errors=[_error(item) for item in wrong],
+        exit_code=of_batch([_exit_code(item) for item in wrong], bool(count)),
         cluster=where,
     )
+
+
+def _exit_code(item: ItemResult) -> ExitCode:
+    if item.result == ChangeStatus.NOT_FOUND:
+        return ExitCode.NOT_FOUND
+    return of_code_name(item.error_code or "")
 
 
 def executed(
@@ -240,10 +246,7 @@ def executed(
     """Return what was done, item by item."""
     removed = [item for item in items if item.result.made]
     failed = [item for item in items if item.result.wrong]
-    codes = [
-        ExitCode.NOT_FOUND if item.result == ChangeStatus.NOT_FOUND else of_code_name(item.error_code or "")
-        for item in failed
-    ]
+    codes = [_exit_code(item) for item in failed]
     rows = [asdict(item) for item in items]
     return change(
         _about(plan),

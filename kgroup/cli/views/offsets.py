@@ -1,6 +1,6 @@
 """Plans of committed offsets and their outcome, as text, tables, CSV and JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import declared, document
@@ -50,7 +50,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     """Return the planned changes, and REFUSED with the reasons where they would be refused now."""
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.planned and item.group_id not in refused]
-    failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
+    failing = [item for item in plan.items if item.result.wrong]
     gone = _absent(plan, plan.items)
     errors = [
         *(ItemError(g.group_id, g.error_code or _NON_EMPTY, g.refusal or "", g.hint) for g in plan.refused),
@@ -94,18 +94,7 @@ def executed(
 ) -> Result:
     """Return the executed changes, item by item."""
     wrong = [item for item in done.items if item.result.wrong]
-    # A refused group with a thousand partitions needs no thousand lines: there is one per reason.
-    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
-    hints = {group.group_id: group.hint for group in done.plan.groups}
-    errors = []
-    for (group_id, code, effect), items in reasons.items():
-        if code == _NON_EMPTY:
-            errors.append(ItemError(group_id, code, effect, hints.get(group_id)))
-        elif len(items) == 1:
-            errors.append(_error(items[0]))
-        else:
-            message = f"{group_id}, {count_of(len(items), 'partition')}: {code}: {effect}"
-            errors.append(ItemError(group_id, code or "FAILED", message))
+    errors = [*_errors(wrong, {group.group_id: group.hint for group in done.plan.groups})]
     gone = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]
     return change(
@@ -221,6 +210,19 @@ def _any_right(items: Sequence[OffsetChange]) -> bool:
 
 def _not_there(group: PlannedGroup) -> ItemError:
     return absent(group.group_id, group.hint) if group.hint else absent(group.group_id)
+
+
+def _errors(wrong: Sequence[OffsetChange], hints: Mapping[str, str | None]) -> Iterator[ItemError]:
+    """Yield one error for each reason: a refused group with a thousand partitions needs no thousand lines."""
+    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
+    for (group_id, code, effect), items in reasons.items():
+        if code == _NON_EMPTY:
+            yield ItemError(group_id, code, effect, hints.get(group_id))
+        elif len(items) == 1:
+            yield _error(items[0])
+        else:
+            message = f"{group_id}, {count_of(len(items), 'partition')}: {code}: {effect}"
+            yield ItemError(group_id, code or "FAILED", message)
 
 
 def _error(item: OffsetChange) -> ItemError:
