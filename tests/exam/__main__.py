@@ -8,11 +8,13 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 
-from .exam import VIEWS, Marks, marked, replayed, shrunk
+from . import plans
+from .exam import VIEWS, Marks, examined, marked, replayed, shrunk
 from .judging import JUDGES, Fault
 from .known import is_known
-from .states import State
+from .states import State, drawn, drawn_for_plans
 
 KINDS = 40
 """How many kinds of faults are shrunk and shown."""
@@ -26,6 +28,7 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     options.add_argument("--replay", help="one state, as a failure prints it")
     options.add_argument("--mutants", action="store_true", help="remove each rule and check, one by one")
+    options.add_argument("--plans", action="store_true", help="the plans of changes, and what follows")
     options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
     options.add_argument("--new", action="store_true", help="only what is not known (known.py)")
     options.add_argument("--no-shrink", action="store_true", help="print failures as they were found")
@@ -33,14 +36,17 @@ def main() -> int:
     given = options.parse_args()
     if given.kafka is not None:
         return on_kafka(given.kafka, given.count, given.first, given.replay)
+    replay = plans.replayed if given.plans else replayed
     if given.replay is not None:
-        bad = replayed(State.parse(given.replay))
+        bad = replay(State.parse(given.replay))
         print(*(f"{fault.judge}: {fault.why}" for fault in bad), sep="\n")
         return 1 if bad else 0
     if given.mutants:
-        return mutants()
+        return mutants(of_plans=given.plans)
     began = time.perf_counter()
-    views = VIEWS[:1] if given.full_sight else VIEWS
+    views: Sequence[object] = plans.VIEWS if given.plans else VIEWS
+    views = views[:1] if given.full_sight else views
+    draw, examine = (drawn_for_plans, plans.examined) if given.plans else (drawn, examined)
     played = -(-given.count // len(views))
 
     def note(marks: Marks) -> None:
@@ -49,12 +55,13 @@ def main() -> int:
             f"{marks.states} states, {len(marks.found)} faults, {passed:.0f} s", file=sys.stderr, flush=True
         )
 
-    marks = marked(range(given.first, given.first + played), views, given.jobs, note)
+    seeds = range(given.first, given.first + played)
+    marks = marked(seeds, views, given.jobs, note, draw, examine)
     words = f"{marks.states} states: {played} groups, each asked about by {len(views)} who see more or less"
     print(f"{words}; {time.perf_counter() - began:.0f} s")
     if given.new:
         marks.found = [(s, f) for s, f in marks.found if not is_known(f.judge, f.why)]
-    report(marks, shrink=not given.no_shrink)
+    report(marks, None if given.no_shrink else replay)
     return 1 if marks.found else 0
 
 
@@ -79,16 +86,16 @@ def on_kafka(release: str, count: int, first: int, replay: str | None) -> int:
     for state, why in spoiled:
         print(f"not judged: {state}: {why}")
     print(f"Kafka {release}: {marks.states} of {len(states)} states; {time.perf_counter() - began:.0f} s")
-    report(marks, shrink=False)
+    report(marks, None)
     return 1 if marks.found else 0
 
 
-def mutants() -> int:
+def mutants(*, of_plans: bool) -> int:
     """Print of each mutant whether the exam fails with it."""
-    from .mutants import chosen, survivors
+    from .mutants import chosen, survivors, survivors_of_plans
 
     alive = 0
-    for name, lives in survivors(chosen()):
+    for name, lives in survivors_of_plans() if of_plans else survivors(chosen()):
         print(f"{'LIVES' if lives else 'found'}  {name}", flush=True)
         alive += lives
     return 1 if alive else 0
@@ -99,7 +106,7 @@ def kind_of(fault: Fault) -> str:
     return fault.judge + ": " + re.sub(r"x\d{4}[-\w]*|\b\d[\d.]*\b|member-id \S+", "#", fault.why)[:160]
 
 
-def report(marks: Marks, *, shrink: bool) -> None:
+def report(marks: Marks, replay: Callable[[State], list[Fault]] | None) -> None:
     """Print counts per judge, the pairs that fail most, and one smallest state of each kind of fault."""
     counts = Counter(fault.judge for _, fault in marks.found)
     print(*(f"{judge}: {counts[judge]}" for judge in JUDGES), sep="   ")
@@ -111,17 +118,17 @@ def report(marks: Marks, *, shrink: bool) -> None:
         kinds[kind_of(fault)].append((state, fault))
     for kind, those in sorted(kinds.items(), key=lambda each: -len(each[1]))[:KINDS]:
         state, fault = min(those, key=lambda each: len(each[0].odd))
-        if shrink:
-            state = shrunk(state, lambda s, kind=kind: kind in map(kind_of, _safely(s)))  # type: ignore[misc]
+        if replay is not None:
+            state = shrunk(state, lambda s, kind=kind: kind in map(kind_of, _safely(s, replay)))  # type: ignore[misc]
         print(f"{len(those)} x {fault.judge}: {fault.why}\n    --replay '{state}'")
     if len(kinds) > KINDS:
         print(f"and {len(kinds) - KINDS} kinds more")
 
 
-def _safely(state: State) -> list[Fault]:
+def _safely(state: State, replay: Callable[[State], list[Fault]]) -> list[Fault]:
     """The faults of a state; none where the smaller state cannot be played."""
     try:
-        return replayed(state)
+        return replay(state)
     except AssertionError:
         return []
 

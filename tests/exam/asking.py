@@ -205,12 +205,12 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     assert machine.now_ms - NOW_MS < 5_000, machine.now_ms - NOW_MS
 
 
-def ran(*argv: str, door: Sequence[str] = DOOR) -> Ran:
+def ran(*argv: str, door: Sequence[str] = DOOR, output: str = "json") -> Ran:
     """Run one command line; `door` are the options that say where the cluster is."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code = run((*argv, *door, "-o", "json"))
+            code = run((*argv, *door, "-o", output))
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Ran(argv, code, out.getvalue(), err.getvalue())

@@ -16,6 +16,7 @@ from .playing import Group, played
 from .states import DIMENSIONS, State, drawn
 
 Note = Callable[["Marks"], object]
+Examine = Callable[..., Iterable[tuple[State, list[Fault]]]]
 BATCH = 50
 VIEWS = (
     *((visibility, "right") for visibility in DIMENSIONS["visibility"]),
@@ -37,11 +38,11 @@ class Marks:
     wrong: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-def batches(seeds: Iterable[int]) -> Iterator[list[State]]:
+def batches(seeds: Iterable[int], draw: Callable[[int], State]) -> Iterator[list[State]]:
     """The states of these seeds, as many as one cluster has."""
     batch: list[State] = []
     for seed in seeds:
-        batch.append(drawn(seed))
+        batch.append(draw(seed))
         if len(batch) == BATCH:
             yield batch
             batch = []
@@ -104,13 +105,18 @@ def shrunk(state: State, still: Callable[[State], bool]) -> State:
 
 
 def marked(
-    seeds: Iterable[int], views: Sequence[tuple[str, str]] = VIEWS, jobs: int = 1, note: Note = lambda _: None
+    seeds: Iterable[int],
+    views: Sequence[object],
+    jobs: int = 1,
+    note: Note = lambda _: None,
+    draw: Callable[[int], State] = drawn,
+    examine: Examine = examined,
 ) -> Marks:
     """Mark the answers about the states of these seeds, in several processes; `note` gets what is done."""
     marks = Marks()
-    work = partial(_examined, views=views)
+    work = partial(_examined, views=views, examine=examine)
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
-        done = map(work, batches(seeds)) if pool is None else pool.map(work, batches(seeds))
+        done = map(work, batches(seeds, draw)) if pool is None else pool.map(work, batches(seeds, draw))
         for batch in done:
             for state, bad in batch:
                 marks.states += 1
@@ -122,5 +128,7 @@ def marked(
     return marks
 
 
-def _examined(batch: Sequence[State], views: Sequence[tuple[str, str]]) -> list[tuple[State, list[Fault]]]:
-    return list(examined(batch, views))
+def _examined(
+    batch: Sequence[State], views: Sequence[object], examine: Examine
+) -> list[tuple[State, list[Fault]]]:
+    return list(examine(batch, views))

@@ -13,7 +13,7 @@ from .machine import DOWN, NOW_MS
 from .playing import Entry, Group, Part
 from .truth import NEAR, PROMPT_MS, Said, Truth, truth_over
 
-JUDGES = ("doctor", "statuses", "commands", "times", "knock-out", "crash")
+JUDGES = ("doctor", "statuses", "commands", "times", "plans", "knock-out", "crash")
 UNKNOWN = "unknown"
 SLOW_MS = 5_000
 """All commands are asked within this time."""

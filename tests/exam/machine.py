@@ -6,7 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 from string import ascii_lowercase
 from typing import Any, NamedTuple, TypeVar, cast
@@ -43,6 +43,7 @@ from kgroup.protocol.messages.txn_offset_commit import (
 from kgroup.protocol.share_state_records import decode_key, decode_value
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings_in_force import read_settings
 from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from kgroup.security.principals import Principal
 from kgroup.share.coordinator import Record as StateRecord
@@ -154,6 +155,14 @@ class Machine:
     def close(self) -> None:
         self.transport.close()
 
+    def restart(self, config: Mapping[str, str]) -> None:
+        """Give the brokers these settings besides those of every state, as their restart does."""
+        given = {**SETTINGS, **config}
+        self.cluster.configs.given = given
+        _, fresh = read_settings(given, self.cluster.kafka)
+        for each in fields(fresh):
+            object.__setattr__(self.cluster.group_config, each.name, getattr(fresh, each.name))
+
     # time
 
     def at(self, ms: int, act: Callable[[], None]) -> None:
@@ -168,6 +177,10 @@ class Machine:
                 self.transport.run_until(ms)
             act()
         self.transport.run_until(until_ms)
+
+    def forget(self) -> None:
+        """Let nothing happen of what is planned."""
+        self._planned.clear()
 
     @property
     def now_ms(self) -> int:

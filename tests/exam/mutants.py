@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from unittest import mock
 
 from kgroup.history.fold.events import OF_COMMITS, Event
 
+from . import plans
 from .asking import Asked, asked_shortly
 from .judging import Answers, Fault, faults
 from .machine import Machine
@@ -61,6 +63,7 @@ DOUBLE = (
 VIEWS = ("all", "broker", "replicas", "cleaned")
 """Who looks: one who sees all, one while a broker is down, one while nothing can be stored, and one to whom
 compaction has left little."""
+PLAN_VIEWS = ("all", "settings", "broker", "replicas")
 LAG, STATUSES = "kgroup.admin.read.lag", "kgroup.admin.statuses"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
@@ -113,6 +116,60 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading._made", lambda *found: import_module(STATUSES).Progress(found[3])),
 )
 """Checks in no table, what keeps a wrong time from deciding, and what is there without them."""
+PLANNED = (
+    "seed=1",
+    "policy=disabled",
+    "policy=downgrade seed=1",
+    "protocol=consumer policy=upgrade seed=1",
+    "protocol=consumer room=one",
+    "protocol=consumer subscription=two-applications seed=4",
+    "protocol=mixed room=classic-one seed=1",
+    "protocol=mixed policy=upgrade seed=1",
+    "protocol=mixed policy=disabled seed=5",
+    "room=one seed=1",
+    "client=user-data",
+    "client=librdkafka",
+    "client=undecodable seed=1",
+    "client=other-type seed=1",
+    "subscription=two-applications seed=4",
+    "membership=rebalance seed=1",
+    "owner=none seed=2",
+    "owner=none seed=3",
+    "owner=none log=trimmed seed=3",
+    "owner=none commits=outside since=120 seed=3",
+    "protocol=share owner=none seed=3",
+)
+"""States in which a plan without one of its checks is wrong."""
+MIGRATE, CHANGE = "kgroup.admin.migrate", "kgroup.admin.change"
+PASSED = (
+    f"{MIGRATE}.checks.policy",
+    f"{MIGRATE}.checks.room",
+    f"{MIGRATE}.checks._embedded",
+    f"{MIGRATE}.downgrade.policy",
+    f"{MIGRATE}.downgrade.room",
+    f"{MIGRATE}.downgrade._size",
+)
+"""Checks of migrations, which pass then."""
+LESS: tuple[tuple[str, object], ...] = (
+    (f"{MIGRATE}.checks._unstored", lambda *_: iter(())),
+    (f"{MIGRATE}.checks._user_data_to_come", lambda *_: iter(())),
+    (f"{MIGRATE}.checks._foreign", lambda *_: None),
+    (f"{MIGRATE}.consequences.POLICIES", {"upgrade": (), "downgrade": ("upgrade", "disabled")}),
+    (f"{MIGRATE}.evidence.unstored", lambda *_: {}),
+    (f"{MIGRATE}.models.MemberEvidence.user_data_bytes", 0),
+    (f"{CHANGE}.remove_members._reads", lambda *_: True),
+    (f"{CHANGE}.offset_plans._subscribed", lambda *_: frozenset()),
+    (f"{CHANGE}.offset_plans.untold", lambda *_: None),
+    (f"{CHANGE}.offset_plans.refusal_of", lambda *_: None),
+    (f"{CHANGE}.offset_plans.unstored", lambda *_: {}),
+    (f"{CHANGE}.offset_plans.GroupNow.may_refuse", False),
+    (f"{CHANGE}.delete.EMPTY", "Stable"),
+    (f"{CHANGE}.unread.LATEST", -2),
+    (f"{CHANGE}.reset.LATEST", -2),
+    (f"{MIGRATE}.consequences.session_ahead", lambda _: "9000"),
+    ("kgroup.admin.read.staleness.last_written", lambda _, names: dict.fromkeys(names, 0)),
+)
+"""What else plans judge by, and what is there without it."""
 ELSEWHERE = frozenset(
     {
         "KG105",
@@ -157,6 +214,46 @@ def mutants() -> Iterator[tuple[str, mock._patch[object]]]:
         yield name, mock.patch(f"{module}.{name}", lambda *_: iter(()))
     for place, without in DOUBTS:
         yield place, mock.patch(place, without)
+
+
+def mutants_of_plans() -> Iterator[tuple[str, mock._patch[object]]]:
+    """Yield the same of plans."""
+    for place in PASSED:
+        module, _, name = place.rpartition(".")
+        made = getattr(import_module(module), name)
+        passes = lambda *given, made=made: replace(made(*given), status="ok")  # noqa: E731
+        yield place, mock.patch(place, passes)
+    for place, without in LESS:
+        yield place, mock.patch(place, without)
+
+
+def survivors_of_plans() -> Iterator[tuple[str, bool]]:
+    """Yield each mutant of plans with whether it lives."""
+    machine = Machine()
+    with contextlib.closing(machine):
+        groups = played(machine, [State.parse(text) for text in PLANNED])
+        full = {view: plans.planned(machine, groups, view) for view in PLAN_VIEWS}
+        after = {group.name: plans.followed(group, full["all"][group.name]) for group in groups}
+
+        def found() -> set[tuple[str, Fault]]:
+            bad = set[tuple[str, Fault]]()
+            for view in PLAN_VIEWS:
+                made = plans.planned(machine, groups, view)
+                for group in groups:
+                    mine, known = made[group.name], full["all"][group.name]
+                    wrong = (
+                        plans.hidden(view, mine, known)
+                        if view != "all"
+                        else plans.judged(group, mine, after[group.name])
+                    )
+                    bad |= {(group.name, fault) for fault in wrong}
+            return bad
+
+        before = found()
+        for name, patch in mutants_of_plans():
+            with patch:
+                lives = found() <= before
+            yield name, lives
 
 
 def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:

@@ -57,7 +57,7 @@ from .sharing import ACCEPT, ALL, ONE, RELEASE, RENEW, Acquired, Back, ShareMemb
 from .states import HEALED_OWNERS, TRANSACTED, State
 
 POLL_MS = 300_000
-EAGER = "range"
+EAGER, COOPERATIVE = "range", "cooperative-sticky"
 BASE = 20
 DELAY_MS = {"prompt": 300, "lazy": 20_000, "interval": 300, "rarely": 300}
 INTERVAL_MS = 60_000
@@ -227,6 +227,8 @@ class Group:
         self.main, self.side = f"{name}-main", f"{name}-side"
         self.parts: dict[Place, Part] = {}
         self.members: list[Member] = []
+        self.rolls = False
+        """Whether members of a classic group are replaced by ones of the consumer protocol."""
         self.rebalances: list[int] = []
         self.moving = False
         self.waits_for_still = False
@@ -310,7 +312,7 @@ class Group:
 
     @property
     def mixed(self) -> bool:
-        return self.state.protocol == "mixed"
+        return self.rolls or self.state.protocol == "mixed"
 
     @property
     def classic(self) -> bool:
@@ -347,7 +349,31 @@ class Group:
     @property
     def assignor(self) -> str:
         """What the members of the classic protocol list."""
-        return "cooperative-sticky" if self.mixed and self.state.seed // 8 % 2 else EAGER
+        if self.state.client in ("librdkafka", "user-data"):
+            return COOPERATIVE
+        if self.state.client == "own-assignor":
+            return "its-own"
+        half_way = self.state.protocol == "mixed"
+        return COOPERATIVE if half_way and self.state.seed // 8 % 2 else EAGER
+
+    @property
+    def protocol_type(self) -> str:
+        return "other" if self.state.client == "other-type" else "consumer"
+
+    def _subscription(self, member: Member) -> bytes:
+        if self.state.client == "undecodable" and member.name == self.members[-1].name:
+            return b"\x00\x01\x7f"
+        # In a mixed group range is eager: its members give up all that they have, to join.
+        eager = self.mixed and self.assignor != COOPERATIVE
+        owned = () if eager else tuple(sorted(member.owned))
+        if self.state.client == "librdkafka":
+            return Subscription(member.topics, b"", owned=owned).encode(3)
+        return Subscription(member.topics, owned=owned).encode(1)
+
+    def _user_data(self, members: Sequence[Member]) -> bytes | None:
+        """What the leader adds to each assignment: librdkafka from what members owned before."""
+        adds = self.state.client == "librdkafka" and any(member.owned for member in members)
+        return b"positions" if adds or self.state.client == "user-data" else None
 
     @property
     def upgrades(self) -> bool:
@@ -499,18 +525,14 @@ class Group:
         self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
 
     def _send_join(self, member: Member) -> Slot:
-        # In a mixed group range is eager: its members give up all that they have, to join.
-        eager = self.mixed and self.assignor == EAGER
-        owned = () if eager else tuple(sorted(member.owned))
-        subscription = Subscription(member.topics, owned=owned).encode(1)
         request = JoinGroupRequest(
             group_id=self.name,
             session_timeout_ms=LONG_MS,
             rebalance_timeout_ms=POLL_MS,
             member_id=member.member_id,
             group_instance_id=member.instance,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name=self.assignor, metadata=subscription),),
+            protocol_type=self.protocol_type,
+            protocols=(JoinGroupRequestProtocol(name=self.assignor, metadata=self._subscription(member)),),
         )
         slot = self.machine.begin(request, who=f"{self.name}-{member.name}")
         answer = slot.answer
@@ -522,6 +544,7 @@ class Group:
     def _sync(self, slots: Sequence[tuple[Member, Slot]]) -> None:
         joined = [(member, slot.of(JoinGroupResponse)) for member, slot in slots]
         plan = self._plan_of_leader([member for member, _ in joined])
+        data = self._user_data([member for member, _ in joined])
         waiting: list[tuple[Member, Slot]] = []
         for member, answer in sorted(joined, key=lambda each: each[1].leader == each[1].member_id):
             assert answer.error_code == 0, answer
@@ -530,7 +553,7 @@ class Group:
             leads = answer.leader == answer.member_id
             given = tuple(
                 SyncGroupRequestAssignment(
-                    member_id=m.member_id, assignment=Assignment(tuple(sorted(plan[m.name]))).encode(1)
+                    member_id=m.member_id, assignment=Assignment(tuple(sorted(plan[m.name])), data).encode(1)
                 )
                 for m, _ in joined
             )
@@ -539,7 +562,7 @@ class Group:
                 generation_id=answer.generation_id,
                 member_id=answer.member_id,
                 group_instance_id=member.instance,
-                protocol_type="consumer",
+                protocol_type=self.protocol_type,
                 protocol_name=self.assignor,
                 assignments=given if leads else (),
             )
@@ -603,7 +626,7 @@ class Group:
         """Whether it sends no heartbeat any more, and its session goes on."""
         return self.state.owner == "dead-static" and self.machine.now_ms >= member.stops_ms
 
-    def _hangs(self, member: Member) -> bool:
+    def hangs(self, member: Member) -> bool:
         """Whether its heartbeats go on, and it takes and gives up nothing."""
         hung = self.state.owner == "hung" and self.state.protocol in ("consumer", "mixed")
         return member.deaf or (hung and self.machine.now_ms >= member.stops_ms)
@@ -625,7 +648,7 @@ class Group:
 
     def _waits_for_still(self) -> bool:
         """Whether a member that hangs or died has not what it shall have, by the coordinator."""
-        still = {member.member_id for member in self.members if self._hangs(member) or self.dead(member)}
+        still = {member.member_id for member in self.members if self.hangs(member) or self.dead(member)}
         self.waits_for_still = bool(still)
         if not still or self.classic:
             return False
@@ -665,7 +688,7 @@ class Group:
             rebalance_timeout_ms=POLL_MS if first else -1,
             subscribed_topic_names=(() if member.regex else member.topics) if first else None,
             subscribed_topic_regex=member.regex if first else None,
-            topic_partitions=() if first else None if self._hangs(member) else owned,
+            topic_partitions=() if first else None if self.hangs(member) else owned,
         )
         answer = self.machine.ask(
             request, cgh.ConsumerGroupHeartbeatResponse, who=f"{self.name}-{member.name}"
@@ -681,7 +704,7 @@ class Group:
                 for number in each.partitions
                 if each.topic_id in names
             )
-        if member.told is not None and not self._hangs(member):
+        if member.told is not None and not self.hangs(member):
             self._owns(member, member.told)
             member.told = None
 
@@ -697,7 +720,7 @@ class Group:
             )
             told = self.machine.ask(beat, HeartbeatResponse, who=who).error_code
             assert told in (0, ErrorCode.REBALANCE_IN_PROGRESS), told
-            if not told or self._hangs(member):
+            if not told or self.hangs(member):
                 return
         joined = self._send_join(member).of(JoinGroupResponse)
         assert joined.error_code == 0, joined
@@ -712,7 +735,7 @@ class Group:
         )
         given = self.machine.ask(sync, SyncGroupResponse, who=who)
         assert given.error_code in (0, ErrorCode.REBALANCE_IN_PROGRESS), given
-        if self.assignor == EAGER:
+        if self.assignor != COOPERATIVE:
             self._owns(member, frozenset())
         if not given.error_code:
             self._owns(member, frozenset(Assignment.decode(given.assignment).partitions))
@@ -1338,7 +1361,7 @@ class Group:
                 # The others go on, and wait for the one of the classic protocol. If that is not eager, it
                 # joins once, and not again when it has given up what it has to.
                 for each in self.members:
-                    if each.classic and self.assignor != EAGER and not self.dead(each):
+                    if each.classic and self.assignor == COOPERATIVE and not self.dead(each):
                         self._beat(each)
                     each.deaf = each.classic
                 self._beats()

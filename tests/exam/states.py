@@ -75,6 +75,9 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "unasked",
     ),
     "clock": ("right", "ahead", "behind", "apart"),
+    "policy": ("bidirectional", "upgrade", "downgrade", "disabled"),
+    "room": ("enough", "two", "one", "classic-one", "short-session"),
+    "client": ("java", "librdkafka", "user-data", "undecodable", "own-assignor", "other-type"),
 }
 """The values of each dimension; the first is the sound one. `mixed`: a consumer group on its way from the
 classic protocol, or back to it: one of its members speaks that. `replicas`: all is seen, and
@@ -103,7 +106,9 @@ HEALED_OWNERS = ("dead-static", "left", "hung", "looping", "none")
 TRANSACTED = ("transacted", "aborting", "pending")
 SEEN = ("visibility", "clock")
 """The dimensions of who looks: one played state is looked at in each of their ways."""
-PLAYED = tuple(name for name in DIMENSIONS if name not in SEEN)
+PLANNED = ("policy", "room", "client")
+"""The dimensions that only plans are asked about."""
+PLAYED = tuple(name for name in DIMENSIONS if name not in (*SEEN, *PLANNED))
 
 
 @dataclass(frozen=True)
@@ -169,16 +174,32 @@ SOUND = State(tuple(values[0] for values in DIMENSIONS.values()))
 def drawn(seed: int) -> State:
     """One state: about half of its dimensions are sound, and what cannot meet is changed to what can."""
     by = Random(seed)
-    values = {n: by.choice(v) if by.random() < 0.55 else v[0] for n, v in DIMENSIONS.items()}
+    values = {
+        n: by.choice(v) if by.random() < 0.55 else v[0] for n, v in DIMENSIONS.items() if n not in PLANNED
+    }
     *usual, longest = DIMENSIONS["since"]
     # The longest takes as much time as ten others.
     values["since"] = longest if by.random() < 0.02 else by.choice(usual)
-    values |= dict.fromkeys(SEEN, "all") | {"clock": "right"}
+    values |= dict.fromkeys(SEEN, "all") | {"clock": "right"} | {n: DIMENSIONS[n][0] for n in PLANNED}
     return possible(State(tuple(values.values()), seed))
+
+
+def drawn_for_plans(seed: int) -> State:
+    """The same state, with what only plans are asked about."""
+    by = Random(-seed)
+    values = {n: by.choice(DIMENSIONS[n]) if by.random() < 0.5 else DIMENSIONS[n][0] for n in PLANNED}
+    return possible(drawn(seed).but(**values))
 
 
 def possible(state: State) -> State:
     """The state without what cannot be in a cluster together."""
+    nothing = state.subscription == "pattern-of-nothing" and state.client == "librdkafka"
+    if state.protocol != "classic" or nothing:
+        # Who owns nothing has no user data to add.
+        state = state.but(client="java")
+    elif state.room == "classic-one":
+        # A classic group that is too large loses members when its coordinator begins.
+        state = state.but(room="enough")
     if state.protocol == "share":
         # It has no owners, no commits and no patterns.
         kept = ("hung", "releasing", "looping", "overloaded", "none")
