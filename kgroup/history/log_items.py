@@ -66,7 +66,10 @@ def other_topic(before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
 
 
 class PartProgress(NamedTuple):
-    """A run's effect on one partition: the commit count, the first committed offset, the last commit."""
+    """A run's effect on one partition: the commit count, the first committed offset, the last commit.
+
+    `since_ms` is the time of the commit from which on the run repeats the last one's offset.
+    """
 
     place: TopicPartition
     commits: int
@@ -75,6 +78,7 @@ class PartProgress(NamedTuple):
     first_timestamp_ms: int
     first_metadata: str
     """Metadata of the last commit, if it is long enough to be a mark."""
+    since_ms: int
     last: Committed
 
 
@@ -180,7 +184,7 @@ def packed(item: Item) -> Packed:
     """Return the item for pickling: plain tuples take a third of the time, and nearly all items are runs."""
     if not isinstance(item, CommitRun):
         return item
-    parts = [(*part.place, *part[1:6], *part.last) for part in item.parts]
+    parts = [(*part.place, *part[1:7], *part.last) for part in item.parts]
     return item.group, item.first_offset, item.last_offset, parts, [tuple(back) for back in item.rewinds]
 
 
@@ -199,7 +203,7 @@ def unpacked(value: Packed, places: Places) -> Item:
     parts = tuple(
         [
             make(
-                PartProgress, (known(at := make(TopicPartition, p[:2]), at), *p[2:7], make(Committed, p[7:]))
+                PartProgress, (known(at := make(TopicPartition, p[:2]), at), *p[2:8], make(Committed, p[8:]))
             )
             for p in flat
         ]

@@ -82,6 +82,8 @@ LIMIT = 5
 """How often a record is delivered."""
 REJOINED_MS = 3_000
 """By then all members have what they read."""
+REPEATED_MS = 5_000
+"""How often a reader commits where it is, as Java's clients do by themselves."""
 STAGGER_MS = 700
 """A reader commits one of its partitions after the other."""
 Place = TopicPartition
@@ -909,6 +911,13 @@ class Group:
             if self._transacts(place, offset, member, commit=not aborts) and not aborts:
                 self._committed(part, offset, member)
             return
+        code = self._asks_to_commit(place, offset, member)
+        if member is not None and code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            return  # it commits again with its next poll
+        assert code == 0, code
+        self._committed(part, offset, member)
+
+    def _asks_to_commit(self, place: Place, offset: int, member: Member | None) -> int:
         topic = OffsetCommitRequestTopic(
             name=place.topic,
             partitions=(
@@ -923,11 +932,15 @@ class Group:
             topics=(topic,),
         )
         answer = self.machine.ask(request, OffsetCommitResponse, 9)
-        code = answer.topics[0].partitions[0].error_code
-        if member is not None and code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
-            return  # it commits again with its next poll
-        assert code == 0, answer
-        self._committed(part, offset, member)
+        return answer.topics[0].partitions[0].error_code
+
+    def _repeats(self) -> None:
+        """Who is alive commits where it is, got on or not: it reads no more, and nothing of that is true."""
+        for member in self.members:
+            for place in () if self.dead(member) or member.left else sorted(member.owned):
+                part = self.parts[place]
+                if part.commits and part.exists and not part.rebuilt:
+                    self._asks_to_commit(place, part.commits[-1].offset, member)
 
     @property
     def _is_wrong(self) -> bool:
@@ -991,6 +1004,10 @@ class Group:
             self._at(self.since_ms + (-2_000 if gone else 200), self._with_other_id)
         if state.membership != "stable":
             self._unrest()
+        if state.repeats == "all":
+            every_ms = max(REPEATED_MS, self.since_ms // 50)
+            for ago in range(self.fed_ms, 0, -every_ms):
+                self._at(ago, self._repeats)
         self._second()
         if state.healed != "no":
             self._at(self.healed_ms - 170, self._heal)

@@ -98,6 +98,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             state.commits == "other-id"
         ),
         "the exam's real readers have no producers of their own": state.commits in TRANSACTED,
+        "the exam's real readers commit what they read": state.repeats == "all",
         "a real member of a share group accepts all that comes at once": (
             state.protocol == "share" and (state.owner in ("releasing", "looping") or state.delay != "prompt")
         ),

@@ -50,6 +50,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "recreated",
         "damaged",
     ),
+    "repeats": ("none", "all"),
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200", "4500"),
     "healed": ("no", "8", "40", "200"),
@@ -98,8 +99,9 @@ deleted yet.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
 and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader
-aborts all of the subject, or died in one. `delay`: in a share group each record of a partition takes 20 s, a
-minute or 200 s, one after the other. `releasing`: a share group's members finish nothing of the subject any
+aborts all of the subject, or died in one. `repeats`: who lives commits its offsets every five seconds,
+whether it got on or not. `delay`: in a share group each record of a partition takes 20 s, a minute or 200 s,
+one after the other. `releasing`: a share group's members finish nothing of the subject any
 more: by the seed each record is released again and again, or its locks time out.
 """
 HEALED_OWNERS = ("dead-static", "left", "hung", "looping", "none")
@@ -268,6 +270,9 @@ def possible(state: State) -> State:
     if state.membership == "shared-id" and not classic:
         # A second process with a member's instance id is refused while that one lives.
         state = state.but(membership="flapping")
+    if state.protocol == "share" or state.owner == "none" or state.commits in (*TRANSACTED, "other-id"):
+        # There is no offset, nobody who commits one, or what it would replace is what goes wrong.
+        state = state.but(repeats="none")
     if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):
         state = state.but(membership="stable")
     return state

@@ -128,7 +128,8 @@ def steps_of(
     kept = {key: deque[Point](maxlen=KEPT + 1) for key, ms in newest_ms.items() if ms >= since_ms[key[0]]}
 
     def keep(key: Key, point: Point) -> bool:
-        kept[key].append(point)
+        if not kept[key] or kept[key][-1].offset != point.offset:
+            kept[key].append(point)
         return point.at_ms >= newest_ms[key]
 
     missing = hand_over(topic, {key: since_ms[key[0]] for key in kept}, keep)

@@ -120,8 +120,13 @@ class Facts:
 
     @property
     def committed_ms(self) -> Mapping[TopicPartition, int]:
-        """When the partitions of its members were last committed."""
+        """When the offsets of its members' partitions last changed."""
         return {} if self.recorded is None else self.recorded.committed_ms
+
+    @property
+    def repeated(self) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Since and until when unchanged offsets were committed again: who does so need not get on."""
+        return {} if self.recorded is None else self.recorded.repeated
 
     @property
     def gone(self) -> Mapping[str, frozenset[TopicPartition]]:

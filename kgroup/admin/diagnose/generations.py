@@ -154,23 +154,25 @@ def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
 
 
 def last_commits(facts: Facts) -> dict[TopicPartition, int]:
-    """Return when each partition was last committed, by whomever."""
-    return _last_of(_commits(facts))
+    """Return when the offset of each partition last changed, by whomever."""
+    return _last_of(facts, _commits(facts))
 
 
 def read_of_late(facts: Facts) -> dict[TopicPartition, int]:
-    """Return when partitions were last committed by members, in the span that counts."""
+    """Return when the offsets of partitions were last changed by members, in the span that counts."""
     own = (event for event in _commits(facts) if event.kind == Kind.COMMITTED)
-    return _last_of(event for event in own if event.last_ms >= facts.since_ms)
+    return _last_of(facts, (event for event in own if event.last_ms >= facts.since_ms))
 
 
 def _commits(facts: Facts) -> Iterator[Event]:
     return commits_in(facts.history or (), empty=not facts.group.known_members)
 
 
-def _last_of(commits: Iterable[Event]) -> dict[TopicPartition, int]:
+def _last_of(facts: Facts, commits: Iterable[Event]) -> dict[TopicPartition, int]:
     ended = sorted((event.last_ms, event.partitions) for event in commits)
-    return {partition: ms for ms, partitions in ended for partition in partitions}
+    last = {partition: ms for ms, partitions in ended for partition in partitions}
+    stood = {p: since_ms for p, (since_ms, _) in facts.repeated.items() if p in last and since_ms >= 0}
+    return {**last, **stood}
 
 
 def ends_of(facts: Facts) -> Ends:

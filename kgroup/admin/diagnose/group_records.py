@@ -26,10 +26,12 @@ class Recorded:
     """The log's records of one group; another process may have read them.
 
     `state` is the group as they make it, `pending` what each producer committed in a transaction that has not
-    ended. Of other committed offsets, which are most of the data, `committed_ms` is when a partition of a
-    member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
-    partitions that were committed for a former topic of the same name, `unheld_ms` when those of a group with
-    members were last committed that none of them has. Of what changed after `whole_from_ms` the log has lost
+    ended. Of other committed offsets, which are most of the data, `committed_ms` is when the offset of a
+    member's partition last changed, `repeated` since and until when unchanged offsets were committed again
+    (since -1: perhaps, as compaction left one commit), `gone` what members own of topics that no longer
+    exist, `rebuilt` the partitions that were committed for a former topic of the same name, `unheld_ms` when
+    those of a group with members were last committed that none of them has. Of what changed after
+    `whole_from_ms` the log has lost
     nothing to compaction; -1 where it has lost nothing at all.
     """
 
@@ -43,6 +45,7 @@ class Recorded:
     damaged: str | None = None
     whole_from_ms: int = -1
     unheld_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    repeated: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
@@ -78,8 +81,7 @@ def recorded_by(
         whole_from_ms=coverage.complete_from_ms if coverage.complete_from > 0 else -1,
     )
     return {
-        group: _recorded(topic, ids, those, states.get(group), fold.restarts(group), known)
-        for group, those in events.items()
+        group: _recorded(topic, ids, those, states.get(group), fold, known) for group, those in events.items()
     }
 
 
@@ -88,13 +90,14 @@ def _recorded(
     ids: Mapping[str, bytes],
     events: list[Event],
     state: GroupState | None,
-    restarts: Sequence[Restart],
+    fold: Fold,
     known: Recorded,
 ) -> Recorded:
     """Return the records of one group; of the log that has them the rest is `known`."""
     events = [_without_former_topics(event, topic) if event.before else event for event in events]
     if state is None:
-        return replace(known, events=events, restarts=restarts)
+        return replace(known, events=events)
+    repeated = fold.repeated(state.group_id)
     members, offsets = state.members, state.offsets
     there = state.members_by(topic.topic_names) if members else members
     owned = frozenset[TopicPartition]().union(*(member.holds for member in members.values()))
@@ -105,9 +108,12 @@ def _recorded(
         events,
         state.view(),
         state.pending,
-        restarts,
+        fold.restarts(state.group_id),
         committed_ms={
-            partition: offsets[partition].commit_timestamp_ms for partition in owned if partition in offsets
+            partition: since_ms if since_ms >= 0 else offsets[partition].commit_timestamp_ms
+            for partition in owned
+            if partition in offsets
+            for since_ms in (repeated.get(partition, -1),)
         },
         gone={member_id: partitions for member_id, partitions in held.items() if partitions},
         rebuilt=frozenset(
@@ -122,6 +128,7 @@ def _recorded(
             for partition, at in (offsets.items() if members else ())
             if partition not in owned
         },
+        repeated={p: (since_ms, offsets[p].commit_timestamp_ms) for p, since_ms in repeated.items()},
     )
 
 

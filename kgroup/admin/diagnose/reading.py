@@ -587,9 +587,14 @@ class Course:
         if lost is None and since > last and not self._speaks_classic(member_id):
             # Of one that came before, the first record that is left may be of a later epoch.
             lost = self.facts.lost(self._came_ms.get(member_id, -1), f"since when {partition} has its owner")
+        others_ms, other = second if newest[1] == partition else newest
+        if lost is None and since == at and partition in self._unsure:
+            lost = self.facts.lost(-1, f"whether {partition} got on with its last commit")
+        if others_ms > began and other in self._unsure:
+            lost, others_ms = lost or self.facts.lost(-1, f"whether {other} got on with its last commit"), -1
         return Progress(
             since,
-            second[0] if newest[1] == partition else newest[0],
+            others_ms,
             self._held_ms.get(partition, at),
             self._usual_ms,
             len(self.ends(partition, max(at, waits_ms))),
@@ -707,13 +712,20 @@ class Course:
                 yield (partition, offset), committed_ms - ms
 
     @cached_property
+    def _unsure(self) -> set[TopicPartition]:
+        """The partitions of which compaction left one commit: it may be the last of many of one offset."""
+        return {partition for partition, (since_ms, _) in self.facts.repeated.items() if since_ms < 0}
+
+    @cached_property
     def _usual_ms(self) -> int:
         """How long the group takes from the arrival of a record to its commit, at most.
 
         By what it reads else, where the last ones read of the samples are aborted: those have no time.
         """
-        sampled = [ms for _, ms in self._delays(self._samples)]
-        return max(sampled or [ms for _, ms in self._topic_delays], default=0)
+        for read in (self._samples, self._of_topics):
+            if sure := [ms for at, ms in self._delays(read) if at[0] not in self._unsure]:
+                return max(0, *sure)
+        return 0
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, TopicPartition | None], ...]:

@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
 _LOOK = (
-    "look at that process and its log: it is dead, hangs, reads without committing, or lacks rights; which, "
-    "is unknown, because neither polls nor rejected requests leave a record"
+    "look at that process and its log: it is dead, hangs, is paused, reads without committing, or lacks "
+    "rights; which, is unknown, because neither polls nor rejected requests leave a record"
 )
+_REPEATS = (
+    "look at its log: it lives and commits where it stands, so it fails on a record, is paused, waits for "
+    "something, or commits the offset of the last record instead of the next"
+)
+
+REPEATS_MS = 60_000
+"""Who last committed so long ago commits nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +51,16 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     stalled = {partition for partition, _, status in rows if status.weight == weight}
     if not stalled or facts.state is None:
         return []
-    newest = max(facts.committed_ms.values(), default=-1)
+    last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.committed_ms}
+    newest = max(last_ms.values(), default=-1)
     began = facts.completed_ms
     silent = []
     for member in facts.state.members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue
-        since = min(max(began, facts.committed_ms.get(partition, -1)) for partition in waiting)
-        last = max([began, *(facts.committed_ms.get(partition, -1) for partition in member.holds)])
+        since = min(max(began, last_ms.get(partition, -1)) for partition in waiting)
+        last = max([began, *(last_ms.get(partition, -1) for partition in member.holds)])
         whole = last <= since or stalled.issuperset(member.holds)
         since = last if whole else since
         silent_ms = max(facts.age_ms(since) if whole else 0, newest - since)
@@ -87,7 +95,7 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]
             "look for the record at that offset in the member's log: it cannot process it, or pauses there",
             [
                 f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}, "
-                f"last committed at {utc(facts.committed_ms[partition])}, "
+                f"{_committed(facts, partition)}, "
                 f"read by {whereabouts(holder[partition].member)}"
                 for partition, row in _rows_of(facts, partitions)[:SHOWN]
             ],
@@ -103,17 +111,38 @@ def _left_behind(
     return [row for row in stalled if row[2].weight == weight and row[0] not in held]
 
 
+def _repeats(facts: Facts, partition: TopicPartition) -> bool:
+    """Return whether its owner commits again and again where it stands."""
+    since_ms, until_ms = facts.repeated.get(partition, (-1, -1))
+    return since_ms >= 0 and facts.age_ms(until_ms) <= REPEATS_MS
+
+
+def _last_sign_ms(facts: Facts, partition: TopicPartition) -> int:
+    """Return when a partition's owner got on or, if it commits nothing any more, when it last did."""
+    if partition in facts.repeated and not _repeats(facts, partition):
+        return facts.repeated[partition][1]
+    return facts.committed_ms[partition]
+
+
+def _committed(facts: Facts, partition: TopicPartition) -> str:
+    if _repeats(facts, partition):
+        return f"committed at {utc(facts.committed_ms[partition])} and again and again since"
+    return f"last committed at {utc(_last_sign_ms(facts, partition))}"
+
+
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
     from kgroup.history.fold.events import duration_text
 
     members, known = [reader.member for reader in silent], facts.group.member_count
     shortest = duration_text(min(reader.silent_ms for reader in silent))
+    repeats = all(_repeats(facts, partition) for reader in silent for partition in reader.waiting)
+    nothing = "committed the same offsets again and again" if repeats else "committed nothing"
     go_on = " while others go on" if all(reader.others for reader in silent) else ""
     if len(silent) == 1:
-        who = f"{name_of(members[0])} has committed nothing for {shortest}{go_on}"
+        who = f"{name_of(members[0])} has {nothing} for {shortest}{go_on}"
     else:
         of = f" of {known}" if known is not None else ""
-        who = f"{len(silent)}{of} members have committed nothing for {shortest} and more{go_on}"
+        who = f"{len(silent)}{of} members have {nothing} for {shortest} and more{go_on}"
         who += one_host(members)
     partitions = [partition for reader in silent for partition in reader.waiting]
     unread = sum(row.lag or 0 for _, row in _rows_of(facts, partitions))
@@ -127,10 +156,12 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
         ]
         limits = f" ({', '.join(terms)})" if terms else ""
         last = f"last sign at {utc(reader.since_ms)}, {duration_text(reader.silent_ms)} ago{limits}"
+        if repeats:
+            last = f"offset of {reader.waiting[0]} {_committed(facts, reader.waiting[0])}"
         evidence.append(f"{whereabouts(reader.member)}: {last}")
     return (
         f"{who}: {count_of(unread, 'record')} {'waits' if unread == 1 else 'wait'} in {some(partitions)}",
-        f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
+        _REPEATS if repeats else f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
         evidence,
     )
 

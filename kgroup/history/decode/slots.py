@@ -51,6 +51,7 @@ class Slot:
         "number",
         "offset",
         "place",
+        "since",
         "stamp",
         "ts",
         "value",
@@ -67,6 +68,7 @@ class Slot:
         self.last: i64 = 0
         self.offset: i64 = 0
         self.ts: i64 = 0
+        self.since: i64 = 0
         self.version: i64 = 0
         self.leader_epoch = 0
         self.stamp: i64 = 0
@@ -102,8 +104,11 @@ class Slot:
             self.group.dirty.append(self)
             self.first, self.first_offset, self.first_ts = committed, offset, ts
             self.first_value = data[start:end] if end - start > _NO_MARK else b""
-        elif committed < self.last:
-            self._rewound(data[start:end], committed, offset, ts)
+            self.since = ts
+        elif committed != self.last:
+            self.since = ts
+            if committed < self.last:
+                self._rewound(data[start:end], committed, offset, ts)
         self.count += 1
         self.last, self.offset, self.ts = committed, offset, ts
         size = end - start
@@ -149,8 +154,10 @@ class Slot:
         last, text = self._newest(), metadata_in(self.first_value)
         if count == 1:
             newest: tuple[object, ...] = last
-            return _make(PartProgress, (self.place, count, newest[0], newest[7], newest[8], text, last))
-        parts = (self.place, count, self.first, self.first_offset, self.first_ts, text, last)
+            return _make(
+                PartProgress, (self.place, count, newest[0], newest[7], newest[8], text, newest[8], last)
+            )
+        parts = (self.place, count, self.first, self.first_offset, self.first_ts, text, self.since, last)
         return _make(PartProgress, parts)
 
 

@@ -38,7 +38,7 @@ class Span:
     def add(self, parts: Sequence[PartProgress]) -> None:
         """Add parts of one run, in the order of their first commits."""
         moved, count, end, end_ms = self.moved, self.count, self.end_offset, self.end_timestamp_ms
-        for partition, commits, first, _, _, first_metadata, last in parts:
+        for partition, commits, first, _, _, first_metadata, _, last in parts:
             committed, _, metadata, _, _, _, _, log_offset, at_ms = last
             if first_metadata or metadata:
                 for text in (first_metadata, metadata):

@@ -85,10 +85,26 @@ class Group:
     """Up to where records are missing since its epoch began, or of those that began it; -1 for none."""
     former: dict[TopicPartition, Committed] = field(default_factory=dict)
     """Offsets removed while there were members, as with their topic: the next commit may be of that one."""
+    repeated: dict[TopicPartition, int] = field(default_factory=dict)
+    """Since when (ms) offsets stand that were committed again: some readers do so while they do not get on.
+
+    -1 where it may be that, as records are missing before the first commit.
+    """
 
     def former_of(self, rewind: Rewind) -> Committed | None:
         """Return what was removed before the offset from which this commit went back; once."""
         return self.former.pop(TopicPartition(rewind.topic, rewind.partition), None)
+
+    def stands(
+        self, partition: TopicPartition, since_ms: int, now: Committed, was: Committed | None = None
+    ) -> None:
+        """Note since when a partition's newest commit has its offset, that `was` may have had before."""
+        if was is not None and was.offset == now.offset:
+            since_ms = self.repeated.get(partition, was.timestamp_ms)
+        if since_ms < now.timestamp_ms:
+            self.repeated[partition] = since_ms
+        else:
+            self.repeated.pop(partition, None)
 
     def begins_below(self, partition: TopicPartition, offset: int) -> None:
         """Note the first commit after a removal: below what was removed, it is of no former topic."""
@@ -150,6 +166,11 @@ class Fold:
     def states(self) -> dict[str, GroupState]:
         """The state of each group of which something is left."""
         return {name: g.state for name, g in self.groups.items() if g.state.kind}
+
+    def repeated(self, group_id: str) -> Mapping[TopicPartition, int]:
+        """Return since when (ms) offsets of a group stand that were committed again."""
+        group = self.groups.get(group_id)
+        return {} if group is None else group.repeated
 
     def restarts(self, group_id: str) -> tuple[Restart, ...]:
         """Return the static members of a group that returned after their session had expired, in order."""
@@ -298,6 +319,7 @@ class Fold:
         group, partition = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
         step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
         step.removed[partition] = was = group.state.offsets.pop(partition, None)
+        group.repeated.pop(partition, None)
         if was is not None and group.state.members:
             group.former[partition] = was
         # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
@@ -320,19 +342,27 @@ class Fold:
         rewinds = list(run.rewinds)
         # Keys of two versions may be of one partition.
         begins = not offsets and not group.former and len(newest) == len(run.parts)
-        for partition, _, first, at, ts, metadata, last in () if begins else run.parts:
+        for partition, _, first, at, ts, metadata, since_ms, last in () if begins else run.parts:
             was = offsets.get(partition)
             if was is None:
                 group.begins_below(partition, first)
             elif first < was.offset:
                 ids = other_topic(was.topic_id, last.topic_id)
                 rewinds.append(Rewind(*partition, was.offset, first, at, ts, metadata, ids))
+            group.stands(partition, self._begun_ms(since_ms, ts, was), last, was if since_ms == ts else None)
             offsets[partition] = last
         if begins:
             state.offsets = newest
+            for part in run.parts:
+                since_ms = self._begun_ms(part.since_ms, part.first_timestamp_ms)
+                group.stands(part.place, since_ms, part.last)
         rewinds.sort(key=lambda r: r.log_offset)
         solid = group.solid
         out += [rewound(back, state, self.log_partition, solid, group.former_of(back)) for back in rewinds]
+
+    def _begun_ms(self, since_ms: int, first_ms: int, was: Committed | None = None) -> int:
+        """Return since when the last offset of a run stands, by the run alone; -1 where that is not known."""
+        return since_ms if was is not None or since_ms > first_ms or self.whole else -1
 
     def _marker(self, marker: Marker, out: list[Event]) -> None:
         """End a transaction: its offsets count from now on, except where a later plain commit came first."""
@@ -361,6 +391,8 @@ class Fold:
                     how = f" by a transaction of producer {marker.producer_id}"
                     former = group.former_of(rewind)
                     out.append(rewound(rewind, group.state, self.log_partition, group.solid, former, how))
+                at_ms = commit.timestamp_ms
+                group.stands(partition, self._begun_ms(at_ms, at_ms, was), commit, was)
                 group.state.offsets[partition] = commit
 
     def _close_steps(self, out: list[Event], batch: int | None = None) -> None:

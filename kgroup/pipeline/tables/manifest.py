@@ -25,7 +25,7 @@ FOLDED = ("events", "events_open", "folds")
 FORMATS: Mapping[str, int] = {
     **dict.fromkeys(TABLES, 9),
     **dict.fromkeys(("runs", "bad_ranges"), 10),
-    **dict.fromkeys(FOLDED, 13),
+    **dict.fromkeys(FOLDED, 14),
 }
 """The format of each table. Increase it whenever its columns or their meaning change.
 

@@ -67,6 +67,15 @@ def commits(at_s: int, offsets: Mapping[int, int]) -> tuple[int, list[Record]]:
     ]
 
 
+def commits_up_to(seconds: range, ends: Mapping[int, tuple[int, int]]) -> list[tuple[int, list[Record]]]:
+    """Commits at these seconds of partitions that get on, each to an offset at its last second."""
+    step = seconds.step
+    return [
+        commits(s, {p: max(to - (end - s) // step, 0) for p, (to, end) in ends.items() if s <= end})
+        for s in seconds
+    ]
+
+
 def in_transactions(*lots: tuple[int, list[Record]]) -> list[tuple[int, list[Record]]]:
     """The same commits, each lot in a transaction that is committed in the same second."""
     marker = end_marker_record(True)

@@ -13,6 +13,7 @@ from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, De
 from tests.unit.admin.doctor_logs import (
     Held,
     commits,
+    commits_up_to,
     described,
     generation,
     in_transactions,
@@ -36,7 +37,9 @@ def half_read(stopped: set[int], *, begun: bool = True) -> Checkup:
         described(A, B),
         {f"orders:{p}": at for p, at in (read | still).items()},
         (0, [generation(1, (A, B))]),
-        *[commits(s, read | (still if s <= 60 else {})) for s in range(5, 201, 5)],
+        *commits_up_to(
+            range(5, 201, 5), {p: (at, 200 if p in read else 60) for p, at in (read | still).items()}
+        ),
     )
     fake.topics["orders"] = 6
     groups_of(fake).ends |= {f"orders:{p}": 4 for p in range(6)}

@@ -27,7 +27,7 @@ def seen(taken: Callable[[int], int], came: Sequence[int], spoil: Callable[[Fake
         described(A),
         {"orders:0": taken(at[-1]), "orders:1": 4},
         (0, [generation(1, [A])]),
-        *[commits(second, {0: taken(second), 1: 4}) for second in at],
+        *[commits(second, {0: taken(second), 1: 4 if second == at[-1] else 3}) for second in at],
     )
     written(fake, {0: came, 1: [1, 2, 3, NOW_S - 2]})
     known = groups_of(fake)

@@ -11,7 +11,16 @@ import pytest
 
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.protocol.messages import list_offsets as lo
-from tests.unit.admin.doctor_logs import Held, Record, commits, described, generation, remembering, written
+from tests.unit.admin.doctor_logs import (
+    Held,
+    Record,
+    commits,
+    commits_up_to,
+    described,
+    generation,
+    remembering,
+    written,
+)
 from tests.unit.admin.test_doctor_checks import codes, examine
 
 Lot = tuple[int, list[Record]]
@@ -22,9 +31,7 @@ SECONDS: Mapping[int, list[int]] = {0: [1, 2, 3, 205], 1: [1, 2, 3, 4]}
 
 def both_until(stopped_s: int, ended_s: int, every_s: int = 5) -> list[tuple[int, list[Record]]]:
     """Commits of both members, of the second no longer than to `stopped_s`."""
-    return [
-        commits(s, {0: 4, 1: 2} if s <= stopped_s else {0: 4}) for s in range(every_s, ended_s + 1, every_s)
-    ]
+    return commits_up_to(range(every_s, ended_s + 1, every_s), {0: (4, ended_s), 1: (2, stopped_s)})
 
 
 def found(*lots: tuple[int, list[Record]], now_s: int = 205, at: int = 2) -> Checkup:
@@ -80,14 +87,25 @@ def test_one_that_is_silent_for_a_moment_is_none(
 
 @pytest.mark.parametrize(
     ("after", "stopped"),
-    [((), False), ((commits(80, {0: 4, 1: 2}),), True)],
+    [((), False), ((commits(80, {1: 2}),), True)],
     ids=["and it reads on where it was", "and it read that again"],
 )
 def test_one_whose_offsets_were_set_back_has_nothing_to_commit(after: tuple[Lot, ...], stopped: bool) -> None:
     """A script committed lower offsets for an active group: its reader was told to be dead."""
-    lots = [commits(60, {0: 4, 1: 3}), commits(70, {0: 4, 1: 1}), *after]
-    others = [commits(s, {0: 4}) for s in range(85, 201, 5)]
-    assert ("KG310" in codes(found(*both_until(55, 55), *lots, *others, at=2 if after else 1))) == stopped
+    lots = [commits(55, {1: 2}), commits(60, {1: 3}), commits(70, {1: 1}), *after]
+    others = commits_up_to(range(85, 201, 5), {0: (4, 200)})
+    assert ("KG310" in codes(found(*lots, *others, at=2 if after else 1))) == stopped
+
+
+def test_one_that_commits_where_it_stands_does_not_go_on() -> None:
+    """Java's clients commit all positions every five seconds: paused, and at a record that fails, too."""
+    repeated = [commits(s, {1: 2}) for s in range(65, 205, 5)]
+    checkup = found(*sorted([*both_until(60, 200), *repeated], key=lambda lot: lot[0]))
+    (told,) = [each for each in checkup.findings if each.code == "KG310"]
+    assert told.severity == "error" and told.message == (
+        "b has committed the same offsets again and again for 2m 25s while others go on: 2 records wait in "
+        "partition orders-1"
+    )
 
 
 def test_one_with_nothing_to_read_or_with_records_that_just_came_is_none() -> None:
@@ -117,7 +135,7 @@ def test_records_from_the_future_do_not_hide_it() -> None:
 def test_records_that_are_stamped_late_do_not_decide(stopped_s: int, now_s: int, verdict: str) -> None:
     """Producers of old events made a usual delay of ten minutes, ten of which a dead member had."""
     ended_s = now_s - 5
-    lots = [commits(s, {0: 4, 1: 2} if s <= stopped_s else {0: 4}) for s in range(1_005, ended_s + 1, 5)]
+    lots = commits_up_to(range(1_005, ended_s + 1, 5), {0: (4, ended_s), 1: (2, stopped_s)})
     fake = remembering(
         described(A, B), {"orders:0": 4, "orders:1": 2}, (1_000, [generation(1, (A, B))]), *lots
     )
@@ -132,7 +150,7 @@ def test_records_that_are_stamped_late_do_not_decide(stopped_s: int, now_s: int,
 @pytest.mark.parametrize(("now_s", "severity"), [(85, None), (110, "warn"), (125, "error"), (205, "error")])
 def test_a_group_in_which_nobody_commits_any_more(now_s: int, severity: str | None) -> None:
     """Suspected after half a minute, certain after as long again."""
-    lots = [commits(s, {0: 4, 1: 2}) for s in range(5, 61, 5)]
+    lots = commits_up_to(range(5, 61, 5), {0: (4, 60), 1: (2, 60)})
     both = Held("b", "orders:0,1")
     fake = remembering(described(both), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, (both,))]), *lots)
     times = {0: [1, 2, 3, 58], 1: [1, 2, 3, 4]}
@@ -144,9 +162,9 @@ def test_many_on_one_host() -> None:
     many = [Held(f"m{n}", f"orders:{n}", host="/10.0.0.7") for n in range(2)] + [Held("c", "orders:2")]
     fake = remembering(
         described(*many),
-        {"orders:0": 2, "orders:1": 2, "orders:2": 0},
+        {"orders:0": 2, "orders:1": 2, "orders:2": 2},
         (0, [generation(1, many)]),
-        *(commits(s, {0: 2, 1: 2, 2: 0} if s <= 60 else {2: 0}) for s in range(5, 201, 5)),
+        *commits_up_to(range(5, 201, 5), {0: (2, 60), 1: (2, 60), 2: (2, 200)}),
     )
     fake.topics["orders"] = 3
     times = {number: [1, 59, 61, 62] for number in range(3)}
@@ -162,7 +180,7 @@ def test_many_on_one_host() -> None:
 def test_one_partition_of_several_that_stands_still(stopped_s: int, named: bool) -> None:
     """A record that cannot be processed: the member's other partition goes on."""
     both = Held("a", "orders:0,1")
-    lots = [commits(s, {0: 4} if s > stopped_s else {0: 4, 1: 2}) for s in range(1, 201)]
+    lots = commits_up_to(range(1, 201), {0: (4, 200), 1: (2, stopped_s)})
     fake = remembering(described(both), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, [both])]), *lots)
     checkup = examine(written(fake, SECONDS).cluster(), "g", now_ms=200_000)
     assert ("KG310" in codes(checkup)) == named

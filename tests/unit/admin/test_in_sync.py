@@ -18,7 +18,7 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering, written
+from tests.unit.admin.doctor_logs import Held, commits_up_to, described, generation, remembering, written
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.test_doctor_checks import codes, examine
 
@@ -44,7 +44,7 @@ def seen(in_sync: tuple[int, ...], said: Answer) -> Checkup:
         described(A, B),
         {"orders:0": 4, "orders:1": 2},
         (0, [generation(1, (A, B))]),
-        *[commits(s, {0: 4, 1: 2} if s <= 60 else {0: 4}) for s in range(5, 201, 5)],
+        *commits_up_to(range(5, 201, 5), {0: (4, 200), 1: (2, 60)}),
     )
     written(fake, {0: [1, 2, 3, 199], 1: [1, 2, 3, 4]})
     lagging(fake, in_sync)

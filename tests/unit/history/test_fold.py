@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgroup.domain import TopicPartition, partitions_text
+from kgroup.history.decode.decoder import Decoder
 from kgroup.history.fold.events import Event, Kind, duration_text
 from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.marks import Mark
@@ -425,3 +426,23 @@ def test_eight_members_are_named_and_more_are_not_left_out_in_silence(count: int
     record = classic(1, {f"m{number}": (number,) for number in range(count)})
     (event,) = [e for e in told(batch(0, [record])) if e.kind is Kind.REBALANCE_COMPLETED]
     assert (event.detail.count(" t:"), event.detail.endswith("; …")) == (8, count > 8)
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.sets(st.integers(0, 11)), st.booleans())
+def test_since_when_an_offset_stands_does_not_depend_on_where_the_input_is_cut(
+    offsets: list[int], cuts: set[int], later: bool
+) -> None:
+    """A reader that is paused commits the same offset again: it last got on when that was new."""
+    fold, decoder = Fold(0, starts_at=int(later)), Decoder()
+    data = b""
+    for n, offset in enumerate(offsets):
+        data += batch(n + later, [commit("t", 0, offset)], 1_000 * n)
+        if n in cuts or n + 1 == len(offsets):
+            for item in items(data, decoder=decoder):
+                fold.apply(item)
+            data = b""
+            moved(fold)
+    changed = [n for n, offset in enumerate(offsets) if not n or offset != offsets[n - 1]][-1]
+    since_ms = -1 if later and not changed else 1_000 * changed
+    stands = since_ms < 1_000 * (len(offsets) - 1)
+    assert fold.repeated(GROUP) == ({TopicPartition("t", 0): since_ms} if stands else {})
