@@ -344,7 +344,7 @@ CODES: dict[str, Code] = {
     ),
     "KG309": Code(
         ERROR,
-        "A transaction holds offsets open: new readers wait until it ends",
+        "A transaction holds offsets open for longer than the group's others: new readers wait until it ends",
         "Find the producer, and let it end the transaction; Kafka's kafka-transactions.sh can abort it.",
         (_DOCTOR,),
     ),

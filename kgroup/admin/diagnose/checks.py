@@ -387,17 +387,31 @@ def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
     )
 
 
+def _open_for_s(facts: Facts) -> float | None:
+    """Return for how long a transaction that does not end holds offsets open; None where none does."""
+    since_ms, looked_s, usual_s = facts.open_since_ms, facts.open_for_s, 0.0
+    if (held := facts.held_open) is not None:
+        usual_s = held.usual_ms / 1000
+        first_ms = since_ms
+        old = [first_ms] if first_ms is not None and first_ms < held.from_ms else []
+        since_ms = min([*held.begun_ms.values(), *old], default=None)
+        if since_ms != first_ms and (since_ms is None or first_ms is None or since_ms > first_ms):
+            looked_s = 0.0  # what was open at the first look has ended
+    age_s = max(facts.age_ms(since_ms) / 1000 if since_ms is not None else 0.0, looked_s)
+    enough = age_s >= OPEN_S or 0 < facts.patience_s <= looked_s
+    return age_s if facts.pending and enough and age_s >= usual_s else None
+
+
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
-    """Yield offsets of a transaction that does not end; one that has just begun does not count."""
+    """Yield offsets of a transaction that does not end, though the group's others did in half the time."""
     by_producer = {
         producer: {
             partition: commit for partition, commit in partitions.items() if partition in facts.pending
         }
         for producer, partitions in facts.logged.items()
     }
-    since_ms = facts.open_since_ms
-    age_s = max(facts.age_ms(since_ms) / 1000 if since_ms is not None else 0.0, facts.open_for_s)
-    if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
+    age_s = _open_for_s(facts)
+    if age_s is None:
         return
     evidence = [
         f"producer {producer} wrote the offsets of {count_of(len(partitions), 'partition')} from "

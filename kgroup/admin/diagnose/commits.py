@@ -87,7 +87,7 @@ def _commits_from(
     if (at := topic.offset_at(number, from_ms)) < 0:
         return
     decoder = Decoder(names=names, runs=False)
-    begun: dict[int, list[tuple[Key, Point]]] = {}
+    begun: dict[int, dict[Key, Point]] = {}
     for chunk, headers in LiveLog(topic, number, at).batches():
         for item in decoder.feed(chunk, headers):
             yield from _in(item, begun, topic)
@@ -95,12 +95,10 @@ def _commits_from(
         yield from _in(item, begun, topic)
 
 
-def _in(
-    item: Item, begun: dict[int, list[tuple[Key, Point]]], topic: LiveTopic
-) -> Iterator[tuple[Key, Point]]:
+def _in(item: Item, begun: dict[int, dict[Key, Point]], topic: LiveTopic) -> Iterator[tuple[Key, Point]]:
     """Yield the commits that count from here on, of topics that are there: offsets of others are of no log.
 
-    `begun` are those of transactions that have not ended.
+    `begun` are the last ones of transactions that have not ended: the others never count.
     """
     if isinstance(item, CommitRun):
         for part in item.parts:
@@ -110,9 +108,9 @@ def _in(
         partition = TopicPartition(item.topic, item.partition)
         point = Point(item.commit.offset, item.commit.timestamp_ms)
         if topic.knows(item.commit.topic_id):
-            begun.setdefault(item.producer_id, []).append(((item.group, partition), point))
-    elif isinstance(item, Marker) and (ended := begun.pop(item.producer_id, [])) and item.committed:
-        yield from ended
+            begun.setdefault(item.producer_id, {})[item.group, partition] = point
+    elif isinstance(item, Marker) and (ended := begun.pop(item.producer_id, {})) and item.committed:
+        yield from ended.items()
 
 
 def steps_of(

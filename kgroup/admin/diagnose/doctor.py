@@ -16,6 +16,7 @@ from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, TRANSACTIONS, Facts, gather, settle
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
+from kgroup.admin.diagnose.held_open import look_at_what_is_held_open
 from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.pace import judge_pace
 from kgroup.admin.diagnose.reading import judge
@@ -178,6 +179,7 @@ def _settled(
 ) -> tuple[dict[str, Checkup], list[str]]:
     """Return the check-ups, and the groups to check again: they finished rebalancing while they were."""
     facts, moved = settle(cluster, look_at_deliveries(cluster, facts, patience_s), patience_s)
+    facts = look_at_what_is_held_open(cluster, facts)
     done = {}
     for group_facts in facts:
         if group_facts.group.group_id in moved:

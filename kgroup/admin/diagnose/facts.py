@@ -26,6 +26,7 @@ from kgroup.errors import ErrorCode, KgroupError
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.group_records import Recorded
     from kgroup.admin.diagnose.handled import DeliveryLog
+    from kgroup.admin.diagnose.held_open import HeldOpen
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.view import View
@@ -62,11 +63,12 @@ class Facts:
     groups of a check-up leave out the same looks. `recorded` is what the group's log says, `delivered` the
     deliveries in that of a share group. `pending` are offsets that a transaction holds open. `seen_for_s` is
     the time between the first and last poll that saw the group rebalancing, `open_for_s` the same for those
-    offsets; failed polls add nothing to either. `holding` are the open transactions that hold readers back,
-    `going` the partitions whose unread records are about to be deleted. `one_leader` leads all partitions
-    that stand still, and none that is read; `untransacted` is that no transaction can be stored. `fruitless`
-    are the partitions of which none of so many members that came and went committed anything,
-    `delivery_limit` is how often a share group may deliver a record, and `lock_ms` how long a member has it.
+    offsets; failed polls add nothing to either. `held_open` are the transactions that did so of late,
+    `holding` those that hold readers back, `going` the partitions whose unread records are about to be
+    deleted. `one_leader` leads all partitions that stand still, and none that is read; `untransacted` is that
+    no transaction can be stored. `fruitless` are the partitions of which none of so many members that came
+    and went committed anything, `delivery_limit` is how often a share group may deliver a record, and
+    `lock_ms` how long a member has it.
     """
 
     group: GroupDescription
@@ -87,6 +89,7 @@ class Facts:
     gone_topics: frozenset[str] = frozenset()
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
+    held_open: HeldOpen | None = None
     seen_for_s: float = 0.0
     open_for_s: float = 0.0
     clock: Clock | None = None
@@ -243,11 +246,6 @@ class Facts:
     def rebalanced_throughout(self) -> bool:
         """Whether it was seen rebalancing until patience ran out."""
         return self.rebalances and 0 < self.patience_s <= self.seen_for_s
-
-    @property
-    def open_throughout(self) -> bool:
-        """Whether its offsets were seen held open until patience ran out."""
-        return bool(self.pending) and 0 < self.patience_s <= self.open_for_s
 
     @property
     def unsettled(self) -> bool:
