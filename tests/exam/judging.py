@@ -15,6 +15,8 @@ from .truth import NEAR, PROMPT_MS, Said, Truth, truth_over
 
 JUDGES = ("doctor", "statuses", "commands", "times", "plans", "knock-out", "crash")
 UNKNOWN = "unknown"
+OUTSIDE_MS = 1_000_000
+"""Who has committed nothing for so long, and did much more often before, reads no more."""
 SLOW_MS = 5_000
 """All commands are asked within this time."""
 NOT_KNOWN: Mapping[str, set[str]] = {
@@ -208,7 +210,7 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         if code in codes and not grave & {(code, w) for w in WEIGHTS[WEIGHTS.index(weight) :]}:
             yield Fault("doctor", f"{code} is among the findings, and none of them is of weight {weight}")
     named = [frozenset({code}) for code, _ in _named(group, truth)]
-    if group.outside_ms and not group.members:
+    if group.outside_ms and not group.members and group.outside_ms[-1] > NOW_MS - OUTSIDE_MS:
         # That somebody else commits says why records wait without members.
         named = [each | {"KG120"} if "KG119" in each else each for each in named]
     for expected in (*truth.broken, *named, *([frozenset({"KG302"})] if dead else [])):

@@ -1300,7 +1300,7 @@ class Group:
                     self.commit(place, part.reached(0)[-1].offset + 1, None)
 
         for ago in range(self.ago.base - 5_000, until_ms, -5_000):
-            if ago < self.ago.fed or ago > self.ago.base - 20_000:
+            if ago < self.fed_ms or ago > self.ago.base - 20_000:
                 self._at(ago, reads)
 
     def _one_outside(self) -> None:

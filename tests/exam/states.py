@@ -101,8 +101,8 @@ or of one record alone. `transacted`: every commit is in a transaction of its re
 and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader
 aborts all of the subject, or died in one. `repeats`: who lives commits its offsets every five seconds,
 whether it got on or not. `delay`: in a share group each record of a partition takes 20 s, a minute or 200 s,
-one after the other. `releasing`: a share group's members finish nothing of the subject any
-more: by the seed each record is released again and again, or its locks time out.
+one after the other. With `assign`, a `hung` reader has stopped. `releasing`: a share group's members finish
+nothing of the subject any more: by the seed each record is released again and again, or its locks time out.
 """
 HEALED_OWNERS = ("dead-static", "left", "hung", "looping", "none")
 TRANSACTED = ("transacted", "aborting", "pending")
@@ -233,10 +233,11 @@ def possible(state: State) -> State:
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
         commits = "transacted" if state.commits in TRANSACTED else "outside"
-        state = state.but(owner="none", commits=commits, membership="stable", others="busy")
+        owner = "hung" if state.owner == "hung" else "none"
+        state = state.but(owner=owner, commits=commits, membership="stable", others="busy")
     if state.subscription in ("pattern-of-nothing", "two-applications") and state.others == "alone":
         state = state.but(others="busy")
-    if state.commits == "outside" and state.owner != "none":
+    if state.commits == "outside" and state.owner != "none" and state.subscription != "assign":
         # A group with members refuses a commit of none.
         state = state.but(commits="fresh")
     if state.commits == "set-back":
@@ -272,6 +273,8 @@ def possible(state: State) -> State:
         state = state.but(membership="flapping")
     if state.protocol == "share" or state.owner == "none" or state.commits in (*TRANSACTED, "other-id"):
         # There is no offset, nobody who commits one, or what it would replace is what goes wrong.
+        state = state.but(repeats="none")
+    if state.subscription == "assign":
         state = state.but(repeats="none")
     if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):
         state = state.but(membership="stable")

@@ -14,7 +14,7 @@ from kgroup.admin.diagnose.facts import OPEN_S, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.given_up import all_given_up, came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.group_size import full
 from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
-from kgroup.admin.diagnose.rebalances import flapping, outside, restless
+from kgroup.admin.diagnose.rebalances import flapping, outside, reads_outside, restless
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.set_back import set_back
 from kgroup.admin.diagnose.stalled_readers import stopped
@@ -115,8 +115,8 @@ def _of_one_leader(diagnosis: Diagnosis, leader: Node) -> Diagnosis:
 def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     found = {code: [*look(facts)] for code, look in _LOOKS.items()}
     for finding in _described(facts):
-        if finding.code == "KG119" and found["KG120"]:
-            continue  # somebody reads without a membership, and KG120 reports it
+        if finding.code == "KG119" and reads_outside(facts):
+            continue  # KG120 reports who reads without a membership
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
     for check in (_stuck, _held_open, _of_partitions, _expiring, _given_up):

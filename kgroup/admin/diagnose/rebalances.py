@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
 DEPLOYMENTS = 2
 """How often each process may start within the window: a start and a deployment explain that."""
+SILENT_MS, MISSED = 60_000, 3
+"""Who has committed nothing for so long, and for so many times as long as usual, has stopped."""
 SHORT_LIVED_MS = 60_000
 """A member that leaves this soon after joining was not restarted: deployments leave members running."""
 Found = tuple[str, str, list[str]]
@@ -125,17 +127,30 @@ def _unexplained(facts: Facts, seen: Sequence[Event]) -> int:
 _COMING_AND_GOING = (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED, Kind.MEMBER_LEFT_OR_EXPIRED)
 
 
-def outside(facts: Facts) -> Iterator[Found]:
-    """Yield that others than members commit again and again."""
+def _from_outside(facts: Facts) -> list[Event]:
     # A group of which only offsets are on record never had a member.
     memberless = facts.state is not None and facts.state.kind == SIMPLE
-    events = from_outside(
-        facts.history or (), facts.since_ms, memberless, empty=not facts.group.known_members
-    )
-    if events:
+    return from_outside(facts.history or (), facts.since_ms, memberless, empty=not facts.group.known_members)
+
+
+def reads_outside(facts: Facts) -> bool:
+    """Return whether somebody who is no member still commits, as often as before."""
+
+    def bound_ms(event: Event) -> float:
+        every_ms = (event.last_ms - event.timestamp_ms) * len(event.partitions) / max(event.count, 1)
+        return max(SILENT_MS, MISSED * every_ms)
+
+    return any(facts.age_ms(event.last_ms) < bound_ms(event) for event in _from_outside(facts))
+
+
+def outside(facts: Facts) -> Iterator[Found]:
+    """Yield that others than members commit again and again, or did until of late."""
+    if events := _from_outside(facts):
         partitions = {partition for event in events for partition in event.partitions}
+        are = "are" if reads_outside(facts) else "were"
+        until = "" if are == "are" else f", until {utc(max(event.last_ms for event in events))}"
         yield (
-            f"offsets of {some(partitions)} are committed again and again by no member of the group",
+            f"offsets of {some(partitions)} {are} committed again and again by no member of the group{until}",
             (
                 "a consumer with assign(), a tool, or MirrorMaker's sync.group.offsets uses this group id: "
                 "unless it is meant to, give it one of its own"

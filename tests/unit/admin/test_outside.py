@@ -23,7 +23,7 @@ from tests.unit.admin.doctor_logs import (
 )
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import classic_group
-from tests.unit.admin.test_doctor_checks import groups_of
+from tests.unit.admin.test_doctor_checks import examine, groups_of
 
 Lot = tuple[int, Iterable[Record]]
 LONG_AGO = (100, [generation(1, (Held("a", "orders:0"),))])
@@ -110,3 +110,18 @@ def test_it_is_unknown_where_a_part_of_the_log_is_damaged(lots: list[Lot]) -> No
     """What could not be read may be its commits, or the members whose commits the others are."""
     (text,) = said(scratched(empty_group(*lots), 0))
     assert "is not known: 1 damaged range" in (text or "")
+
+
+@pytest.mark.parametrize(("silent_s", "goes_on"), [(30, True), (600, False)], ids=["goes on", "stopped"])
+def test_what_waits_is_reported_once_who_read_it_without_a_membership_has_stopped(
+    silent_s: int, goes_on: bool
+) -> None:
+    """A Flink job was dead for an hour: its offsets "are committed again and again", and nothing waited."""
+    fake = empty_group(LONG_AGO, LEFT, *READS)
+    groups_of(fake).starts[f"{OFFSETS_TOPIC}:0"] = 0
+    checkup = examine(fake.cluster(), "g", now_ms=(9_895 + silent_s) * 1000)
+    told = {each.code: each.message for each in checkup.findings}
+    assert ("KG119" in told) != goes_on
+    who = "committed again and again by no member of the group"
+    until = "" if goes_on else ", until 1970-01-01T02:44:55Z"
+    assert told["KG120"] == f"offsets of partition orders-0 {'are' if goes_on else 'were'} {who}{until}"
