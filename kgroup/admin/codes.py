@@ -96,8 +96,8 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "not one is there now. A commit that repeats an offset counts as none. Of a share group: a warning "
         "when no record was finished for 30 s, for as long as its locks last, and for twice its usual time; "
         "an error after five minutes and as long as that, or when the same record came back three times and "
-        "none was finished since. Of Kafka Streams with state unknown instead until the owner's first commit: "
-        "whether it restores is in no record.",
+        "none was finished since. Of Kafka Streams with state unknown instead until the owner's first "
+        "commit: whether it restores is in no record.",
         "the history, Fetch from the committed offset",
     ),
     PartitionStatus.FALLING_BEHIND: Meaning(
