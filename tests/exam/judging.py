@@ -403,11 +403,12 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
             a, b = left[place], right[place]
             # Only who reads the history knows that a record's time may be wrong, or that it could not look.
             wrong = group.state.stamps != "right" or asked.visibility == "broker" or group.keeps_state
+            known = truth.statuses.get(place, frozenset())
+            wrong = wrong or a in known
             told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), ("unread", "warn"))
             history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
             history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility in PARTLY)
-            known = truth.statuses.get(place, frozenset())
             passed = later and all(each in known or each[0] == UNKNOWN for each in (a, b))
             if a != b and not history and not passed:
                 yield Fault("commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}")

@@ -616,6 +616,8 @@ class Group:
             self.moving = self.waits_for_still = False
             self._join_classic(self.members)
             return
+        if self.waits_for_still:
+            self.members = self._left_in()
         self._beats()
         # What began before has ended with it, unless it waits for one that left for now, that hangs, or died.
         self.moving = (self.moving and any(member.left for member in self.members)) or self._waits_for_still()
@@ -641,12 +643,14 @@ class Group:
 
     def _hung_is_removed(self) -> None:
         """The coordinator removed whoever confirmed nothing for its rebalance timeout; the others go on."""
-        there = {member.member_id for member in self._described().members}
-        # Where only classic members are left the group is a classic one, and not described as this kind.
-        left = [m for m in self.members if (m.member_id in there if there else m.classic)]
-        if len(left) < len(self.members):
+        if len(left := self._left_in()) < len(self.members):
             self.members = left
             self._settle()
+
+    def _left_in(self) -> list[Member]:
+        there = {member.member_id for member in self._described().members}
+        # Where only classic members are left the group is a classic one, and not described as this kind.
+        return [m for m in self.members if (m.member_id in there if there else m.classic)]
 
     def _waits_for_still(self) -> bool:
         """Whether a member that hangs or died has not what it shall have, by the coordinator."""
@@ -1023,7 +1027,8 @@ class Group:
             self._commit_all(f"{self.subject.topic}-{self.subject.partition}")
         if self.state.owner not in HEALED_OWNERS:
             return
-        if not self.members:
+        back = not self.members
+        if back:
             self.members = self._cast()
             self._join()
         for member in self.members:
@@ -1032,7 +1037,7 @@ class Group:
             if member.left:
                 member.left, member.owned = False, frozenset()
                 self._joins(member)
-        if not self.classic and not self.share:
+        if not (back or self.classic or self.share):
             self._settle()
         self.machine.at(self.machine.now_ms + REJOINED_MS, self._all_go_on)
 

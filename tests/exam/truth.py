@@ -613,7 +613,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
     # The time of a damaged batch cannot be read. A marker has its coordinator's, and stands before records
     # that producers stamped late.
     marked = state.log == "transactions" and state.stamps != "right"
-    timed = [part for part in group.parts.values() if not part.damaged and not marked]
+    timed = [part for part in group.parts.values() if not _meets_damage(part) and not marked]
     if any(_outlived(group, part, NEAR) for part in timed) and not group.share:
         found.append(frozenset({"KG312"}))
     return found
@@ -636,6 +636,12 @@ def _is_below(part: Part) -> bool:
     """Whether the committed offset is below one that was committed before, in the same log."""
     before = max((commit.offset for commit in part.commits), default=0)
     return part.exists and not part.rebuilt and (part.committed or 0) < before <= part.end
+
+
+def _meets_damage(part: Part) -> bool:
+    """Whether the oldest record that is not read is in a damaged batch."""
+    waiting = part.readable(part.committed or 0)
+    return bool(waiting) and waiting[0].offset in part.damaged
 
 
 def _set_back_ms(part: Part) -> int:

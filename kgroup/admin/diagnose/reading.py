@@ -720,9 +720,10 @@ class Course:
     def _usual_ms(self) -> int:
         """How long the group takes from the arrival of a record to its commit, at most.
 
-        By what it reads else, where the last ones read of the samples are aborted: those have no time.
+        By what it reads else, where the last ones read of the samples are aborted: those have no time. Where
+        a sample could not be read nothing stands for it (`_certain`).
         """
-        for read in (self._samples, self._of_topics):
+        for read in (self._samples, *(() if self._unread_sample else (self._of_topics,))):
             if sure := [ms for at, ms in self._delays(read) if at[0] not in self._unsure]:
                 return max(0, *sure)
         return 0
