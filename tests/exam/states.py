@@ -260,6 +260,9 @@ def possible(state: State) -> State:
         state = state.but(membership="stable")
     if state.membership == "full":
         state = state.but(crew="six")
+    elif state.protocol == "mixed" and state.membership in ("rebalance", "stuck"):
+        # The members that do not rejoin hold up the others one by one.
+        state = state.but(crew="two")
     heals = state.owner in HEALED_OWNERS or state.log == "open"
     # What a member of a share group has acquired comes back when it likes, and a transaction with offsets
     # ends when its producer goes on.

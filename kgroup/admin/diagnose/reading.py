@@ -588,7 +588,8 @@ class Course:
             # Of one that came before, the first record that is left may be of a later epoch.
             lost = self.facts.lost(self._came_ms.get(member_id, -1), f"since when {partition} has its owner")
         others_ms, other = second if newest[1] == partition else newest
-        if lost is None and since == at and partition in self._unsure:
+        loops = len(self.ends(partition, waits_ms)) >= LOOPS
+        if lost is None and (since == at or loops) and partition in self._unsure:
             lost = self.facts.lost(-1, f"whether {partition} got on with its last commit")
         if others_ms > began and other in self._unsure:
             lost, others_ms = lost or self.facts.lost(-1, f"whether {other} got on with its last commit"), -1
