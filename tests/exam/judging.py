@@ -146,7 +146,7 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
     found = Answers.of(group.name, asked)
     later = asked.moments != (NOW_MS,)
     truth = truth_over(group, asked.moments)
-    if full is None or asked.clock == "apart":
+    if full is None or (asked.visibility, asked.clock) == ("all", "apart"):
         # What brokers stamp that have none of the groups hides nothing of them.
         yield from _doctor(group, found, truth_over(group, asked.doctor.moments))
         yield from _statuses(group, found, asked)

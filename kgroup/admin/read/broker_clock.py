@@ -162,7 +162,11 @@ def clocks_of(
         if here_ms - (seen.newest_ms(broker) or 0) <= AGREE_MS and not measured.is_behind:
             return measured
         if (controller := told()) is None:
-            return seen.clock(places)
+            brokers = seen.clock(places)
+            if measured.is_behind or not brokers.is_behind or brokers.newest_ms is None:
+                return brokers
+            # Another broker's clock is ahead, or this machine's is behind: what holds for both is true.
+            return replace(measured, here_ms=brokers.newest_ms)
         now_ms, off_ms = controller
         at_that_time = seen._replace(here_ms=now_ms).clock(places, -1 if broker is None else broker)
         return replace(at_that_time, ahead=frozenset(), off_ms=off_ms)

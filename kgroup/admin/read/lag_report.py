@@ -225,9 +225,14 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription], asked_ms: in
     clocks = clocks_of(cluster, cluster.now_ms(), set().union(*partitions.values()))
     since_ms = max(cluster.now_ms() - asked_ms, 0)
     times = times_at(cluster, set().union(*waiting.values()))
+    by_group = {
+        group.group_id: clocks(partitions[group.group_id], group.coordinated_by)
+        for group in groups
+        if waiting[group.group_id]
+    }
     return {
         name: {at: _age(clock, times[at], since_ms) for at in waiting[name]}
-        for name, clock in ((name, clocks(those)) for name, those in partitions.items())
+        for name, clock in by_group.items()
     }
 
 
