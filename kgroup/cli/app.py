@@ -47,15 +47,24 @@ def _unraised(lost: "sys.UnraisableHookArgs") -> None:
         return
     import _thread
     import signal
+    import time
     from functools import partial
-    from threading import Timer, main_thread
+    from threading import Event, Thread, main_thread
 
     again = _thread.interrupt_main
     if sys.platform != "win32":
         # A wait in the main thread ends only by a signal of its own.
         again = partial(signal.pthread_kill, main_thread().ident or 0, signal.SIGINT)
-    # Not at once: the callback that drops interrupts has not ended yet.
-    Timer(0.01, again).start()
+    ended = Event()
+
+    def later() -> None:
+        # Neither this nor the callback that drops interrupts has ended yet.
+        ended.wait()
+        time.sleep(0.01)
+        again()
+
+    Thread(target=later).start()
+    ended.set()
 
 
 _SIGNS = {"·": "-", "…": "...", "→": "->", "└": "`", "█": "#", "░": "."}

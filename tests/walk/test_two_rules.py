@@ -90,7 +90,12 @@ COMMANDS = (
     Row(("watch", "g-*", "--stop-after", "2s"), {**HIDES_GROUPS}),
     Row(("watch", IDLE, "--until", "empty", "--stop-after", "2s"), NAMED),
     Row(("offsets", "export", "g-*"), {**HIDES_GROUPS, **NO_TOPICS}),
-    Row(("offsets", "delete", "g-*", "--all-topics"), {**HIDES_GROUPS, **NO_TOPICS}),
+    # Members subscribe to what is committed: of the groups that are seen in these scenes, all of them.
+    Row(
+        ("offsets", "delete", "g-*", "--all-topics"),
+        {**dict.fromkeys(NAMED, REFUSED), **NO_TOPICS},
+        healthy=PARTIAL,
+    ),
     Row(
         ("offsets", "clone", READER, "g-idle"),
         {

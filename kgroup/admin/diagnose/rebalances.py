@@ -1,4 +1,4 @@
-"""Groups that rebalance repeatedly, and instance ids that change hands."""
+"""Groups that rebalance repeatedly, and instance ids that change hands (docs/decisions/0083)."""
 
 from __future__ import annotations
 
