@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -98,7 +99,9 @@ def settings_of(state: State) -> dict[str, str]:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Do it in a copy of this process, which ends then; return its result."""
+    """Do it in a copy of this process, which ends then; return its result. Windows has no such thing."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     read, write = os.pipe()
     with warnings.catch_warnings():
         # Threads of others hold nothing that this needs.

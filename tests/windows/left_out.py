@@ -29,6 +29,7 @@ LEFT_OUT = {
     "tests/cli/test_serve_secured.py::test_a_password_comes_from_somewhere_safe[arguments7": MODES,
     "tests/cli/test_serve_secured.py::test_secrets_that_others_may_read": MODES,
     "tests/cli/test_webhook.py::TestWhereTheSecretComesFrom::test_a_file_that_others": MODES,
+    "tests/exam/test_plans.py": "each plan is carried out in a copy of the process, and none forks there",
     "tests/unit/broker/test_fairness.py::test_more_connections_than_descriptors": LIMITS,
     "tests/unit/broker/test_few_files.py": LIMITS,
     "tests/unit/log/test_open_files.py::test_a_log_that_fails_to_open": "no folder is synced there",
