@@ -21,7 +21,7 @@ from kgroup.history.fold.view import SIMPLE
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
 
-FLAPS, REBALANCES, AGAIN = 3, 5, 2
+FLAPS, REBALANCES, IN_TURN = 3, 5, 3
 DEPLOYMENTS = 2
 """How often each process may start within the window: a start and a deployment explain that."""
 SILENT_MS, MISSED = 60_000, 3
@@ -41,9 +41,8 @@ def restless(facts: Facts) -> Iterator[Found]:
     seen = [event for event in facts.recent if event.kind == kind]
     if len(seen) < REBALANCES:
         return
-    short = _short_lived(facts)
-    # A deployment takes each member once, however young it is.
-    comes_and_goes = len(short) - (facts.group.member_count or 0) >= AGAIN
+    short, turns = _short_lived(facts)
+    comes_and_goes = turns >= IN_TURN
     again, bare = _started_again(facts), _unexplained(facts, seen)
     if not comes_and_goes and not again and bare < REBALANCES:
         return
@@ -75,10 +74,14 @@ def restless(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _short_lived(facts: Facts) -> list[Event]:
-    """Return the ends of members that had joined shortly before."""
+def _short_lived(facts: Facts) -> tuple[list[Event], int]:
+    """Return the ends of members that had joined shortly before, and how many of them came after each other.
+
+    A deployment takes members that are there together, however young they are.
+    """
     joined: dict[str | None, int] = {}
     short: list[Event] = []
+    turns, ended = 0, -1
     for event in facts.recent:
         if event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED):
             joined[event.member_id] = event.timestamp_ms
@@ -86,7 +89,9 @@ def _short_lived(facts: Facts) -> list[Event]:
             came = joined.pop(event.member_id, None)
             if came is not None and event.timestamp_ms - came < SHORT_LIVED_MS:
                 short.append(event)
-    return short
+                if came >= ended:
+                    turns, ended = turns + 1, event.timestamp_ms
+    return short, turns
 
 
 def _started_again(facts: Facts) -> list[tuple[str, int]]:
