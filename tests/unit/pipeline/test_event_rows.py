@@ -39,10 +39,11 @@ FULL = Event(
 def test_a_field_of_an_event_is_stored_or_is_not_of_a_table() -> None:
     """`log_topic` and `records` are of `__share_group_state`, whose events have a table of their own.
 
-    `before` is in the words of `detail`.
+    `before` and `client` are in the words of `detail`.
     """
     assert {field.name for field in fields(Event)} - stored_fields().keys() == {
         "before",
+        "client",
         "log_topic",
         "records",
     }
