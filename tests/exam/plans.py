@@ -379,12 +379,16 @@ def _removed(group: Group, made: Plans, after: Followed) -> Iterator[Fault]:
             yield Fault("plans", f"remove-members: {fate[2]!r}, and nobody reads {left}")
 
 
+def _answered(ran: Ran, after: Followed) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the partitions of a plan that the broker was asked to change, and what it answered."""
+    for item in _items(ran):
+        if (code := after.codes.get(_place(item))) is not None:
+            yield item, code
+
+
 def _reset(group: Group, made: Plans, after: Followed) -> Iterator[Fault]:
     plan = _group(made.each["reset"])
-    for item in _items(made.each["reset"]):
-        code = after.codes.get(_place(item))
-        if code is None:
-            continue
+    for item, code in _answered(made.each["reset"], after):
         if plan.get("refusal"):
             if code == "NONE":
                 yield Fault("plans", f"reset-offsets is refused: {plan['refusal']}, and the broker takes it")
@@ -404,10 +408,7 @@ def _reset(group: Group, made: Plans, after: Followed) -> Iterator[Fault]:
 
 def _forgotten(group: Group, made: Plans, after: Followed) -> Iterator[Fault]:
     plan = _group(made.each["offsets"])
-    for item in _items(made.each["offsets"]):
-        code = after.codes.get(_place(item))
-        if code is None:
-            continue
+    for item, code in _answered(made.each["offsets"], after):
         good = item["result"] in DOABLE and not plan.get("refusal")
         if good and made.each["offsets"].code and "is not shown now" in made.each["offsets"].err:
             continue

@@ -366,8 +366,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
 
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """Return when a partition the member owned was last committed, in ms; -1 for never."""
-    last_ms = {**facts.committed_ms, **{partition: ms for partition, (_, ms) in facts.repeated.items()}}
-    return max((last_ms.get(partition, -1) for partition in member.holds), default=-1)
+    return max(map(facts.last_commit_ms, member.holds), default=-1)
 
 
 def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:

@@ -7,7 +7,7 @@ does, is silent for a minute again and again; only its commits before show that.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -81,18 +81,22 @@ def hand_over(
 def _commits_from(
     topic: LiveTopic, number: int, names: Sequence[str], from_ms: int
 ) -> Iterator[tuple[Key, Point]]:
-    """Yield the commits of some groups in one partition from a time on: the check-up read it, undamaged."""
+    """Yield the commits of some groups in one partition from a time on."""
+    begun: dict[int, dict[Key, Point]] = {}
+    for item in items_from(topic, number, names, from_ms):
+        yield from _in(item, begun, topic)
+
+
+def items_from(topic: LiveTopic, number: int, names: Collection[str], from_ms: int) -> Iterator[Item]:
+    """Yield what one partition has of some groups from a time on: the check-up read it, undamaged."""
     from kgroup.history.decode.decoder import Decoder
 
     if (at := topic.offset_at(number, from_ms)) < 0:
         return
     decoder = Decoder(names=names, runs=False)
-    begun: dict[int, dict[Key, Point]] = {}
     for chunk, headers in LiveLog(topic, number, at).batches():
-        for item in decoder.feed(chunk, headers):
-            yield from _in(item, begun, topic)
-    for item in decoder.flush():
-        yield from _in(item, begun, topic)
+        yield from decoder.feed(chunk, headers)
+    yield from decoder.flush()
 
 
 def _in(item: Item, begun: dict[int, dict[Key, Point]], topic: LiveTopic) -> Iterator[tuple[Key, Point]]:

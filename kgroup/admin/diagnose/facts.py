@@ -131,6 +131,10 @@ class Facts:
         """Since and until when unchanged offsets were committed again: who does so need not get on."""
         return {} if self.recorded is None else self.recorded.repeated
 
+    def last_commit_ms(self, partition: TopicPartition) -> int:
+        """Return when a partition of a member was last committed, with whatever offset; -1 for never."""
+        return self.repeated.get(partition, (-1, self.committed_ms.get(partition, -1)))[1]
+
     @property
     def gone(self) -> Mapping[str, frozenset[TopicPartition]]:
         """What members own of topics that no longer exist."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from kgroup.admin.diagnose.facts import LAG, Facts
 from kgroup.admin.discovery import ClusterView
@@ -24,7 +25,7 @@ GENERATION_MS = 1_000
 """A process takes at least that long to start, to join and to end."""
 READS_MS = 5_000
 """Who had a partition for so long has read it."""
-OWNING = (
+_OWNING = (
     Kind.MEMBER_REPLACED,
     Kind.MEMBER_RECONCILED,
     Kind.MEMBER_REVOKING,
@@ -32,6 +33,8 @@ OWNING = (
     Kind.MEMBER_LEFT_FOR_NOW,
 )
 """Events that list what a member of the consumer protocol owns."""
+Held: TypeAlias = dict[str | None, dict[TopicPartition, int]]
+"""Since when each member of the consumer protocol has its partitions without a break, in ms."""
 Ends = Mapping[TopicPartition, Sequence[int]]
 """When members ended that had a partition, oldest first."""
 
@@ -124,6 +127,20 @@ def lost_ends(facts: Facts, since_ms: int, emptied_ms: int, where: str) -> Unsee
     return facts.lost(since_ms, f"whether members came and went {where}") if room else None
 
 
+def hold(held: Held, event: Event, *, anew: bool = False) -> Mapping[TopicPartition, int]:
+    """Take what a member has after an event, and return what it had; `anew` if it gets all again each time.
+
+    One that left has nothing: it may come back under the same id.
+    """
+    had = held.get(event.member_id, {})
+    if event.kind in _OWNING:
+        since = {} if anew else had
+        held[event.member_id] = {p: since.get(p, event.timestamp_ms) for p in event.partitions}
+    elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
+        held.pop(event.member_id, None)
+    return had
+
+
 def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
     """Return when members ended that had a partition, and that had started since the one before, or read it.
 
@@ -132,7 +149,7 @@ def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
     ended: defaultdict[TopicPartition, list[int]] = defaultdict(list)
     last_ms: dict[TopicPartition, int] = {}
     joined_ms: dict[str | None, int] = {}
-    got_ms: dict[str | None, dict[TopicPartition, int]] = {}
+    got_ms: Held = {}
     completed_ms = -1
     for event in events:
         at_ms = event.timestamp_ms
@@ -140,13 +157,11 @@ def ended_ms(events: Iterable[Event]) -> dict[TopicPartition, list[int]]:
             joined_ms[event.member_id] = at_ms
         if event.kind == Kind.REBALANCE_COMPLETED:
             completed_ms = at_ms
-        elif event.kind in OWNING:
-            had = got_ms.get(event.member_id, {})
-            got_ms[event.member_id] = {p: had.get(p, at_ms) for p in event.partitions}
-        elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
-            joined, got = joined_ms.pop(event.member_id, -1), got_ms.pop(event.member_id, {})
+        had = hold(got_ms, event)
+        if event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
+            joined = joined_ms.pop(event.member_id, -1)
             for partition in event.partitions:
-                since_ms = completed_ms if event.protocol == CLASSIC else got.get(partition, -1)
+                since_ms = completed_ms if event.protocol == CLASSIC else had.get(partition, -1)
                 if joined > last_ms.get(partition, -1) or since_ms < 0 or at_ms - since_ms >= READS_MS:
                     ended[partition].append(at_ms)
                 last_ms[partition] = at_ms

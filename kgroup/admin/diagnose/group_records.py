@@ -31,8 +31,7 @@ class Recorded:
     (since -1: perhaps, as compaction left one commit), `gone` what members own of topics that no longer
     exist, `rebuilt` the partitions that were committed for a former topic of the same name, `unheld_ms` when
     those of a group with members were last committed that none of them has. Of what changed after
-    `whole_from_ms` the log has lost
-    nothing to compaction; -1 where it has lost nothing at all.
+    `whole_from_ms` the log has lost nothing to compaction; -1 where it has lost nothing at all.
     """
 
     events: list[Event] = field(default_factory=list)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import median_high
 from typing import TYPE_CHECKING
 
+from kgroup.admin.diagnose.commits import items_from
 from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.statuses import SPAN_MS, TWICE
@@ -62,20 +63,15 @@ def _with(facts: Facts, seen: HeldOpen | KgroupError) -> Facts:
 def _transactions(
     topic: LiveTopic, number: int, names: Collection[str], from_ms: int
 ) -> dict[str, HeldOpen | KgroupError]:
-    from kgroup.history.decode.decoder import Decoder
     from kgroup.history.log_items import Marker, PendingCommit
-    from kgroup.history.sources.live import LiveLog
 
-    decoder = Decoder(names=names, runs=False)
     begun: dict[str, dict[int, int]] = {name: {} for name in names}
     took: dict[str, list[int]] = {name: [] for name in names}
-    at = topic.offset_at(number, from_ms)
-    for chunk, headers in LiveLog(topic, number, at).batches() if at >= 0 else ():
-        for item in decoder.feed(chunk, headers):
-            if isinstance(item, PendingCommit):
-                begun[item.group].setdefault(item.producer_id, item.commit.timestamp_ms)
-            elif isinstance(item, Marker):
-                for name, since in begun.items():
-                    if (first_ms := since.pop(item.producer_id, None)) is not None:
-                        took[name].append(item.timestamp_ms - first_ms)
+    for item in items_from(topic, number, names, from_ms):
+        if isinstance(item, PendingCommit):
+            begun[item.group].setdefault(item.producer_id, item.commit.timestamp_ms)
+        elif isinstance(item, Marker):
+            for name, since in begun.items():
+                if (first_ms := since.pop(item.producer_id, None)) is not None:
+                    took[name].append(item.timestamp_ms - first_ms)
     return {name: HeldOpen(from_ms, begun[name], took[name]) for name in names}

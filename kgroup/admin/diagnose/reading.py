@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Point, Step, steps_of
 from kgroup.admin.diagnose.facts import HISTORY, Facts
 from kgroup.admin.diagnose.generations import (
-    OWNING,
+    Held,
     emptied_ms,
     ended_ms,
     ends_of,
+    hold,
     judge_fruitless,
     last_commits,
     lost_ends,
@@ -816,13 +817,9 @@ class Course:
     @cached_property
     def _got_ms(self) -> Mapping[str | None, Mapping[TopicPartition, int]]:
         """Since when each member of the consumer protocol has its partitions without a break."""
-        got: dict[str | None, dict[TopicPartition, int]] = {}
+        got: Held = {}
         for event in self.facts.history or ():
-            if event.kind in OWNING:
-                had = {} if self._speaks_classic(event.member_id) else got.get(event.member_id, {})
-                got[event.member_id] = {p: had.get(p, event.timestamp_ms) for p in event.partitions}
-            elif event.kind == Kind.MEMBER_LEFT_OR_EXPIRED:
-                got.pop(event.member_id, None)  # it may come back under the same id
+            hold(got, event, anew=self._speaks_classic(event.member_id))
         return got
 
 

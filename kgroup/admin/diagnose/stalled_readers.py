@@ -119,9 +119,7 @@ def _repeats(facts: Facts, partition: TopicPartition) -> bool:
 
 def _last_sign_ms(facts: Facts, partition: TopicPartition) -> int:
     """Return when a partition's owner got on or, if it commits nothing any more, when it last did."""
-    if partition in facts.repeated and not _repeats(facts, partition):
-        return facts.repeated[partition][1]
-    return facts.committed_ms[partition]
+    return facts.committed_ms[partition] if _repeats(facts, partition) else facts.last_commit_ms(partition)
 
 
 def _committed(facts: Facts, partition: TopicPartition) -> str:
