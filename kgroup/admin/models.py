@@ -699,6 +699,7 @@ class Plan:
 
     `valid_while` is what must still hold when it is executed: {"group_epoch": n}, {"generation": n}, or,
     where the broker reports neither, {"membership": fingerprint}. `before` is the group as it was seen.
+    `unsure` says why it is not known whether its coordinator can store anything.
     """
 
     id: str
@@ -710,6 +711,7 @@ class Plan:
     reason: str | None
     created_ms: int
     before: Mapping[str, object]
+    unsure: ItemError | None = None
 
 
 @value

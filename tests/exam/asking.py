@@ -36,6 +36,8 @@ from .machine import NOW_MS, Machine
 SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000, "apart": 0}
 AHEAD = 2
 """A broker that coordinates none of the groups: for `apart` its clock is ahead of all others."""
+LAGGING = ("replicas", "lagging")
+"""Who sees replicas of `__consumer_offsets` that lag."""
 CLEANED_MS = {"cleaned": 0, "rolled": 60_000}
 """How long ago the records of groups were last cleaned."""
 TOLD = ("all", "replicas", "scratched", "unasked", *CLEANED_MS)
@@ -174,7 +176,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[Ask]:
     """
     transport = machine.seen_by(visibility)
     door = Door(transport, (lambda: machine.now_ms) if visibility in TOLD else None)
-    door.in_sync = visibility != "replicas"
+    door.in_sync = visibility not in LAGGING
     door.ahead_ms = NOW_MS - SKEW_MS["behind"] if clock == "apart" else 0
 
     def sleep(seconds: float) -> None:

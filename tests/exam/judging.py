@@ -156,6 +156,10 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
         yield from _knocked_out(found, full, asked, truth if later else None)
         if asked.visibility == "broker":
             yield from _leaderless(group, found)
+        if asked.visibility == "lagging" and found.doctor is not None:
+            named = {each.partition(":")[0] for each in found.doctor["skipped"]}
+            if found.doctor["verdict"] == "healthy" or "min.insync.replicas" not in named:
+                yield Fault("doctor", f"replicas lag, and {found.doctor['verdict']}: {sorted(named)}")
     yield from _commands(group, found, truth, asked, later=later)
     if not later:
         yield from _cautions(group, asked)

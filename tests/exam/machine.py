@@ -86,8 +86,8 @@ OFFSETS_PARTITIONS, OPEN_PARTITION = 4, 3
 are in the second one: the cleaner stops there at the open transaction, and in the other one it goes on."""
 DOWN = 1
 """The broker that may be down: it leads each topic's second partition."""
-USERS = ("history", "read", "topics", "groups", "settings")
-"""Who lacks the rights of this name, and has the others."""
+USERS = ("history", "read", "topics", "groups", "settings", "lagging")
+"""Who lacks the rights of this name, and has the others; `lagging` may not see `min.insync.replicas`."""
 PREFIX = "x"
 """Every topic and group of the exam begins so."""
 VALUE_BYTE = -2
@@ -345,7 +345,9 @@ class Machine:
             if user != "groups":
                 rules += may(user, g, PREFIX, o.DESCRIBE, o.DESCRIBE_CONFIGS)
             if user != "history":
-                rules += may(user, t, OFFSETS_TOPIC, o.READ, o.DESCRIBE, o.DESCRIBE_CONFIGS)
+                rules += may(user, t, OFFSETS_TOPIC, o.READ, o.DESCRIBE)
+                if user != "lagging":
+                    rules += may(user, t, OFFSETS_TOPIC, o.DESCRIBE_CONFIGS)
                 rules += may(user, t, SHARE_STATE_TOPIC, o.READ, o.DESCRIBE)
             if user != "topics":
                 seen = (o.DESCRIBE,) if user == "read" else (o.READ, o.DESCRIBE)

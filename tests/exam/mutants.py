@@ -68,7 +68,7 @@ DOUBLE = (
 VIEWS = ("all", "broker", "replicas", "cleaned")
 """Who looks: one who sees all, one while a broker is down, one while nothing can be stored, and one to whom
 compaction has left little."""
-PLAN_VIEWS = ("all", "settings", "broker", "replicas")
+PLAN_VIEWS = ("all", "settings", "broker", "replicas", "lagging")
 LAG, STATUSES = "kgroup.admin.read.lag", "kgroup.admin.statuses"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from kgroup.domain import TopicPartition
 
-from .asking import Ask, Ran, seen
+from .asking import LAGGING, Ask, Ran, seen
 from .carrying import STILL_MS, Driver, Followed, carried_out, settings_of
 from .judging import CRASHES, Fault
 from .machine import LONG_MS, NOW_MS, Machine
@@ -115,6 +115,8 @@ def judged(group: Group, made: Plans, after: Mapping[str, Followed]) -> list[Fau
 def hidden(view: str, made: Plans, full: Plans) -> list[Fault]:
     """What is wrong with the plans for one who sees less."""
     bad = [*_crashed(made), *_agreeing(made), *_knocked_out(view, made, full)]
+    if view in LAGGING:
+        bad += _storing(made)
     return [*bad, *_unstored(made)] if view == "replicas" else bad
 
 
@@ -254,10 +256,14 @@ def _unstored(made: Plans) -> Iterator[Fault]:
     for item in _items(made.each["remove"]):
         if item["result"] != "not_found" and "no rebalance completes" not in item["effect"]:
             yield Fault("plans", f"remove-members: nothing can be stored, and {item['effect']!r}")
-    for name in ("reset", "offsets", "delete", "stale", "upgrade"):
-        ran = made.each[name]
-        if not ran.code and (_items(ran) or _data(ran).get("verdict") == "ready"):
-            yield Fault("plans", f"{name}: nothing can be stored, and it ends with 0")
+
+
+def _storing(made: Plans) -> Iterator[Fault]:
+    """Where nothing can be stored, or nobody sees whether it can, no plan ends as a success."""
+    for name, ran in made.each.items():
+        todo = name != "remove" and _items(ran) or _data(ran).get("verdict") == "ready"
+        if not ran.code and todo:
+            yield Fault("plans", f"{name}: whether anything can be stored is not seen, and it ends with 0")
 
 
 def _hidden(

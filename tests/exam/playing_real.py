@@ -32,7 +32,7 @@ from kgroup.protocol.messages.share_group_describe import (
 from kgroup.protocol.subscription import Assignment, Subscription
 from tests.interop.driver import Driver
 
-from .asking import CLEANED_MS
+from .asking import CLEANED_MS, LAGGING
 from .machine import NOW_MS, PREFIX
 from .playing import LOCKS_MS, Ago, Group, Member, Part, Place
 from .real_machine import LIMIT_MS, RealMachine
@@ -87,7 +87,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or (state.retention, state.stamps) == ("near", "late")
         ),
         "its producers begin no transaction again and again": state.log == "transactions",
-        "one broker: none of three can be down": state.visibility in ("broker", "replicas"),
+        "one broker: none of three can be down": state.visibility in ("broker", *LAGGING),
         "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,
         "the records of groups are a real broker's own": state.visibility == "scratched",
         "the exam's real clients do not go on again": state.healed != "no",

@@ -70,6 +70,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "settings",
         "broker",
         "replicas",
+        "lagging",
         "cleaned",
         "rolled",
         "scratched",
@@ -82,7 +83,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The values of each dimension; the first is the sound one. `mixed`: a consumer group on its way from the
 classic protocol, or back to it: one of its members speaks that. `replicas`: all is seen, and
-`__consumer_offsets` has too few replicas in sync for anything to be stored. `cleaned`, `rolled`: compaction
+`__consumer_offsets` has too few replicas in sync for anything to be stored; `lagging`: so it has, and how
+many it needs may not be seen. `cleaned`, `rolled`: compaction
 left only the newest of its records for each key, of all and of those before the last minute. `scratched`: a
 part of its batches fails its checksum. `unasked`: all may be seen, and doctor is told to leave the history
 out. `width`: the partitions of the topic that the subject is of; the first member reads them all.

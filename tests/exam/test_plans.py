@@ -6,7 +6,7 @@ from .plans import examined
 from .states import State, drawn_for_plans
 
 COUNT = 6
-VIEWS = ("settings", "replicas")
+VIEWS = ("settings", "replicas", "lagging")
 FOUND = (
     "subscription=two-applications seed=4",
     "protocol=mixed membership=full room=two seed=9",

@@ -15,6 +15,7 @@ from kgroup.admin.models import (
     Deletion,
     GroupDescription,
     GroupResult,
+    ItemError,
     UnreadOffset,
 )
 from kgroup.admin.read.describe import groups_only
@@ -27,8 +28,13 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGr
 from kgroup.security.rights import DELETE, on_group
 
 
-def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-    """Return the effect of deleting these groups: what they have not read, and what no undo restores."""
+def plan_deletion(
+    cluster: ClusterView, group_ids: Iterable[str]
+) -> tuple[tuple[GroupResult, ...], tuple[ItemError, ...]]:
+    """Return the effect of deleting these groups: what they have not read, and what no undo restores.
+
+    The errors say of which groups it is not known whether their coordinators can store anything.
+    """
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, described_group) for group_id, described_group in described.items()}
     going = [name for name in described if items[name].planned]
@@ -45,7 +51,8 @@ def plan_deletion(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[Group
             items[name] = row
         else:
             items[name] = _with_unread(items[name], group, unread[name])
-    return tuple(items.values())
+    unsure = dict.fromkeys(group.unsure for group in now.values() if group.unsure is not None)
+    return tuple(items.values()), tuple(unsure)
 
 
 def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset, ...]) -> GroupResult:

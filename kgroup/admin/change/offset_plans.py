@@ -153,7 +153,8 @@ class OffsetsPlan:
     """Changes of committed offsets not yet made; valid while the offsets are those before.
 
     `undoes` is the journal entry that the plan undoes. `needs_empty` is off where the broker itself decides
-    partition by partition (deleting offsets).
+    partition by partition (deleting offsets). `unsure` says of which groups it is not known whether their
+    coordinators can store anything.
     """
 
     id: str
@@ -166,6 +167,7 @@ class OffsetsPlan:
     items: tuple[OffsetChange, ...]
     needs_empty: bool = True
     undoes: str | None = None
+    unsure: tuple[ItemError, ...] = ()
 
     @property
     def refused(self) -> tuple[PlannedGroup, ...]:
@@ -183,7 +185,8 @@ class GroupNow:
     records beyond them are acknowledged or given up, None if unknown. `outside` says who commits without
     being a member, or why that is unknown: `look_before` asks for it. `subscribed` are the topics of its
     members, None where that is not shown. With `foreign` members its coordinator deletes no offset.
-    `unstored` says why its coordinator can store nothing, and what to do about it.
+    `unstored` says why its coordinator can store nothing, and what to do about it; `unsure` why that is not
+    known.
     """
 
     group_id: str
@@ -201,6 +204,7 @@ class GroupNow:
     subscribed: frozenset[str] | None = frozenset()
     foreign: bool = False
     unstored: tuple[str, str] | None = None
+    unsure: ItemError | None = None
 
     @property
     def may_refuse(self) -> bool:
@@ -239,7 +243,6 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     shared = {name: report for name, report in reports.items() if isinstance(report, ShareOffsets)}
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
-    refusing = unstored(cluster, names)
     unsure = any(report.without_start for report in shared.values())
     stores = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
     # The first reason why some of a group's start offsets may not have been reported.
@@ -258,7 +261,7 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             kind = SHARE if group_id in shares else None
             here = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
-            groups[group_id] = replace(here, unstored=refusing.get(group_id))
+            groups[group_id] = here
         else:
             none = None if known else group.no_offsets
             groups[group_id] = GroupNow(
@@ -274,9 +277,13 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
                 share=shared.get(group_id),
                 done_beyond=done.get(group_id),
                 subscribed=_subscribed(group, {partition.topic for partition in known}),
-                unstored=refusing.get(group_id),
                 foreign=group.type == CLASSIC and group.protocol_type not in ("", PROTOCOL_TYPE),
             )
+    for name, why in unstored(cluster, names).items():
+        here = groups[name]
+        groups[name] = (
+            replace(here, unsure=why) if isinstance(why, ItemError) else replace(here, unstored=why)
+        )
     return groups
 
 
@@ -415,6 +422,7 @@ def make_plan(
         items=tuple(items),
         needs_empty=purpose.needs_empty,
         undoes=purpose.undoes,
+        unsure=tuple({why: None for name in drafts if (why := now[name].unsure) is not None}),
     )
 
 
@@ -451,8 +459,8 @@ def imported(
 
 
 def plan_document(plan: OffsetsPlan) -> Document:
-    """Return a plan as a JSON object that `plan_from` reads back."""
-    return document(plan)
+    """Return a plan as a JSON object that `plan_from` reads back, without what was not known of it."""
+    return document(replace(plan, unsure=()))
 
 
 def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
@@ -460,7 +468,7 @@ def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
     try:
         items = tuple(item_from(item) for item in document["items"])
         groups = tuple(PlannedGroup(**group) for group in document["groups"])
-        return OffsetsPlan(**{**document, "items": items, "groups": groups})
+        return OffsetsPlan(**{**document, "items": items, "groups": groups, "unsure": ()})
     except (TypeError, KeyError, ValueError) as error:
         raise ConfigError(f"this is not a plan of committed offsets made by kgroup: {error}") from None
 

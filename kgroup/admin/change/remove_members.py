@@ -20,6 +20,7 @@ from kgroup.admin.models import (
     ChangeStatus,
     Execution,
     GroupDescription,
+    ItemError,
     ItemResult,
     Member,
     Plan,
@@ -88,6 +89,7 @@ def plan_removal(
     ]
     heirs = [member for member in members if member not in chosen]
     refusing = unstored(cluster, [group_id]).get(group_id)
+    unsure = refusing if isinstance(refusing, ItemError) else None
     left_classic = group.type == CONSUMER and bool(heirs) and all(m.protocol == CLASSIC for m in heirs)
     present = [
         ItemResult(
@@ -99,7 +101,7 @@ def plan_removal(
         )
         for member in chosen
     ]
-    if refusing is not None:
+    if isinstance(refusing, tuple):
         present = [_unstored(item, group.type, refusing[0]) for item in present]
     items = (*present, *dict.fromkeys(absent))
     valid_while = validity(group)
@@ -114,13 +116,14 @@ def plan_removal(
         reason=reason,
         created_ms=time.time_ns() // 1_000_000,
         before=asdict(group),
+        unsure=unsure,
     )
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return a plan as a JSON object, without the group as it was; `plan_from` reads it back."""
+    """Return a plan as a JSON object, without what was seen and not seen; `plan_from` reads it back."""
     document = asdict(plan)
-    del document["before"]
+    del document["before"], document["unsure"]
     return document
 
 

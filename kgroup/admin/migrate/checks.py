@@ -39,6 +39,7 @@ from kgroup.admin.models import (
     EMPTY,
     STABLE,
     STREAM_ASSIGNOR,
+    ItemError,
     Member,
 )
 from kgroup.admin.read.visibility import RIGHTS
@@ -170,10 +171,13 @@ def _policy_half_way(gathered: Evidence) -> Check:
 
 def _unstored(gathered: Evidence) -> Iterator[Check]:
     """Yield that the coordinator refuses every join, of either protocol, because it can store none."""
-    for finding in gathered.findings:
-        if finding.code == UNSTORED:
-            message = f"joins are answered COORDINATOR_NOT_AVAILABLE: {finding.message}"
-            yield Check("storage", BLOCK, message, finding.hint, {"findings": [UNSTORED]})
+    why = gathered.unstored
+    if isinstance(why, ItemError):
+        message = f"whether the coordinator can store joins is unknown: {why.message}"
+        yield Check("storage", UNKNOWN, message, why.hint, {}, why.code)
+    elif why is not None:
+        message = f"joins are answered COORDINATOR_NOT_AVAILABLE: {why[0]}"
+        yield Check("storage", BLOCK, message, why[1], {"findings": [UNSTORED]})
 
 
 def verdict_of(gathered: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:

@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kgroup.admin.codes import CODES, UNSTORED
 from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.client_kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
-from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, Description, Finding, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, Description, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, describe, groups_only, reports_instances
 from kgroup.admin.read.in_sync import unstored
 from kgroup.admin.read.members import metadata_of
@@ -88,10 +87,9 @@ def gather_all(
     live = [group.group_id for group in groups.values() if group.state != EMPTY]
     seen = describe(cluster, live, expected=False, topologies=False) if live else Description((), ())
     findings = {seen_group.group_id: seen_group.findings for seen_group in seen.groups}
-    for name, why in unstored(cluster, groups.keys() - live).items():
-        findings[name] = (Finding(UNSTORED, CODES[UNSTORED].severity, *why),)
     hidden = {error.item: error for error in seen.errors}
     hidden |= {seen_group.group_id: seen_group.errors[0] for seen_group in seen.groups if seen_group.errors}
+    storing = unstored(cluster, groups)
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
         by_broker.setdefault(_broker_of(group), []).append(group.group_id)
@@ -121,6 +119,7 @@ def gather_all(
             kind=kinds.get(group_id) or _kind(group),
             findings=findings.get(group_id, ()),
             findings_error=hidden.get(group_id),
+            unstored=storing.get(group_id),
         )
     return answers
 

@@ -146,6 +146,7 @@ class Evidence:
     records were read. `member_types`: whether the broker reports which protocol each member of a consumer
     group speaks (4.0 and later). `preview`: it serves the protocol as Kafka 3.7 to 3.9 do. `kind` is who uses
     a classic group. `findings` are those of a live group, and `findings_error` is why there may be more.
+    `unstored` says why the coordinator can store nothing and what to do about it, or why that is not known.
     """
 
     group: GroupDescription
@@ -165,6 +166,7 @@ class Evidence:
     preview: bool = False
     findings: tuple[Finding, ...] = ()
     findings_error: ItemError | None = None
+    unstored: tuple[str, str] | ItemError | None = None
 
     @property
     def remaining(self) -> tuple[MemberEvidence | Member, ...]:

@@ -22,13 +22,21 @@ _REFUSED = {
 }
 
 
-def unstored(cluster: ClusterView, group_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return why the coordinators of these groups can store nothing of them, and what to do about it."""
+def unstored(cluster: ClusterView, group_ids: Collection[str]) -> dict[str, tuple[str, str] | ItemError]:
+    """Return why the coordinators of these groups can store nothing of them, and what to do about it.
+
+    An ItemError says why that is not known of a group.
+    """
     topic = cluster.topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC) if group_ids else None
     if not isinstance(topic, TopicDescription):
         return {}
     in_sync, count = InSync(cluster, topic), len(topic.partitions)
-    return {name: why for name in group_ids for why in in_sync.too_few(offsets_partition_of(name, count))}
+    told: dict[str, tuple[str, str] | ItemError] = {}
+    for name in group_ids:
+        at = offsets_partition_of(name, count)
+        told.update((name, why) for why in in_sync.too_few(at))
+        told.update((name, error) for error in in_sync.unseen(at))
+    return told
 
 
 class InSync:

@@ -108,9 +108,9 @@ def command(
         if execute and wait_empty:
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
-        planned = plan_deletion(admin, names)
+        planned, unsure = plan_deletion(admin, names)
         to_delete = [item.group_id for item in planned if item.planned]
-        shown = deletion(planned, ages, where, None, None, named.unseen)
+        shown = deletion(planned, ages, where, None, None, [*named.unseen, *unsure])
         if not execute or not to_delete:
             return show(env, shown)
         question = f"delete {count_of(len(to_delete), 'group')} with their committed offsets?"

@@ -15,7 +15,7 @@ from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, of_code_name
+from kgroup.cli.output.wording import UNKNOWN, of_code_name, of_seen
 from kgroup.cli.views.changes import RESULT, change, counts
 from kgroup.domain import Document, count_of, ranges
 from kgroup.errors import ConfigError
@@ -202,6 +202,7 @@ _DONE = (
 def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """Return the plan's effect; a failure when it has none."""
     wrong = [item for item in plan.items if item.result.wrong]
+    unseen = [plan.unsure] if plan.unsure is not None else []
     count = len(plan.items) - len(wrong)
     members = plan.before.get("members")
     # A plan from a file has none.
@@ -228,8 +229,8 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
         after,
         to_do=bool(count),
         names=[_name(item) for item in plan.items if item.planned],
-        errors=[_error(item) for item in wrong],
-        exit_code=of_batch([_exit_code(item) for item in wrong], bool(count)),
+        errors=[*map(_error, wrong), *unseen],
+        exit_code=of_seen(of_batch([_exit_code(item) for item in wrong], bool(count)), unseen),
         cluster=where,
     )
 

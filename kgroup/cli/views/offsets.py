@@ -13,7 +13,7 @@ from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, absent, of_code_name, of_seen
 from kgroup.cli.views.changes import RESULT, change, counts
-from kgroup.domain import Document, count_of, first_of, grouped
+from kgroup.domain import Document, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
 _ROWS = (
@@ -55,10 +55,11 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     errors = [
         *(ItemError(g.group_id, g.error_code or _NON_EMPTY, g.refusal or "", g.hint) for g in plan.refused),
         *map(_not_there, gone),
-        *(_error(item) for item in failing),
+        *_errors(plan, failing),
     ]
     by_group = grouped((item.group_id, item) for item in counted)
-    unseen = [error for name, items in by_group.items() for error in not_seen(name, items)]
+    unread = [error for name, items in by_group.items() for error in not_seen(name, items)]
+    unseen = [*plan.unsure, *unread]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
     unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
@@ -94,7 +95,6 @@ def executed(
 ) -> Result:
     """Return the executed changes, item by item."""
     wrong = [item for item in done.items if item.result.wrong]
-    errors = [*_errors(wrong, {group.group_id: group.hint for group in done.plan.groups})]
     gone = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]
     return change(
@@ -105,7 +105,7 @@ def executed(
         counts(done.items),
         to_do=None,
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result.made],
-        errors=[*errors, *map(_not_there, gone)],
+        errors=[*_errors(done.plan, wrong), *map(_not_there, gone)],
         exit_code=of_batch(codes, _any_right(done.items)),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
@@ -212,22 +212,17 @@ def _not_there(group: PlannedGroup) -> ItemError:
     return absent(group.group_id, group.hint) if group.hint else absent(group.group_id)
 
 
-def _errors(wrong: Sequence[OffsetChange], hints: Mapping[str, str | None]) -> Iterator[ItemError]:
+def _errors(plan: OffsetsPlan, wrong: Iterable[OffsetChange]) -> Iterator[ItemError]:
     """Yield one error for each reason: a refused group with a thousand partitions needs no thousand lines."""
-    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
-    for (group_id, code, effect), items in reasons.items():
+    hints = {group.group_id: group.hint for group in plan.groups}
+    reasons = grouped(((item.group_id, item.error_code, item.effect), item.tp) for item in wrong)
+    for (group_id, code, effect), partitions in reasons.items():
         if code == _NON_EMPTY:
             yield ItemError(group_id, code, effect, hints.get(group_id))
-        elif len(items) == 1:
-            yield _error(items[0])
         else:
-            message = f"{group_id}, {count_of(len(items), 'partition')}: {code}: {effect}"
-            yield ItemError(group_id, code or "FAILED", message)
-
-
-def _error(item: OffsetChange) -> ItemError:
-    name = f"{item.group_id} {item.tp}"
-    return ItemError(name, item.error_code or "FAILED", f"{name}: {item.error_code}: {item.effect}")
+            name = f"{group_id} {first_of(list(map(str, partitions)), 3)}"
+            item = name if len(partitions) == 1 else group_id
+            yield ItemError(item, code or "FAILED", f"{name}: {code}: {effect}")
 
 
 def _exit_code(item: OffsetChange) -> ExitCode:

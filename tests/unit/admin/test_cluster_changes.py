@@ -76,7 +76,7 @@ def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
     groups.add(classic_group("idle", state="Empty"), classic_group("busy", classic_member("m")))
     groups.committed["idle"] = {"orders:1": 42}
     names = ["idle", "busy", "nope"]
-    planned = plan_deletion(admin, names)
+    planned, _ = plan_deletion(admin, names)
     assert [(item.result, item.error_code) for item in planned] == [
         ("planned", None),
         ("failed", "NON_EMPTY_GROUP"),

@@ -82,11 +82,17 @@ class TestUpgrade:
     def test_a_coordinator_that_can_store_nothing_blocks(self, plan):
         kept = Finding("KG123", "error", "too few replicas", "start broker 2")
         of = group() if plan is plan_upgrade else group("consumer", members=TestDowngrade.MEMBERS)
-        made = plan(evidence(*THREE, findings=(kept,), group=of))
+        why = ("too few replicas", "start broker 2")
+        made = plan(evidence(*THREE, findings=(kept,), group=of, unstored=why))
         (told,) = made.blockers
         assert (made.verdict, told.code, told.hint) == (BLOCKED, "storage", "start broker 2")
         assert told.message == "joins are answered COORDINATOR_NOT_AVAILABLE: too few replicas"
         assert "health" not in statuses(made)
+
+    def test_where_it_is_not_known_whether_the_coordinator_can_store_nothing_is_ready(self):
+        hidden = ItemError("min.insync.replicas", "TOPIC_AUTHORIZATION_FAILED", "may not be read")
+        made = plan_upgrade(evidence(*THREE, unstored=hidden))
+        assert (made.verdict, statuses(made)["storage"]) == (UNKNOWN, "unknown")
 
     def test_a_group_without_findings_needs_no_word_and_one_unseen_does(self):
         told = Finding("KG306", "info", "not begun", None)

@@ -46,7 +46,7 @@ def said(fake: FakeCluster) -> set[str | None]:
     """What the plans of a reset and of a deletion say of commits from outside."""
     cluster = ClusterView(fake, fake.retry(), lambda: NOW_S * 1000)
     (group,) = plan_reset(cluster, ["g"], Spec(TO_LATEST), Scope(all_topics=True)).groups
-    (item,) = plan_deletion(cluster, ["g"])
+    (item,), _ = plan_deletion(cluster, ["g"])
     assert item.planned
     _, _, effect = item.effect.partition(". ")
     return {group.caution, effect or None}
