@@ -44,8 +44,9 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "the topic id of the commit in `__consumer_offsets`",
     ),
     PartitionStatus.BEYOND_END: Meaning(
-        "The committed offset lies beyond the end of the log: records were lost, or a reset was wrong.",
-        "OffsetFetch, ListOffsets",
+        "The committed offset lies beyond the end of the log: records were lost, or a reset was wrong. Or the "
+        "log was cut before it by a new leader, and grew again: what is there now was never read.",
+        "OffsetFetch, ListOffsets, OffsetForLeaderEpoch",
     ),
     PartitionStatus.PURGED: Meaning(
         "Records between the committed offset and the start of the log were deleted.",

@@ -118,6 +118,7 @@ class PartitionFacts:
 
     `committed` None: nothing is committed. `readable` is whether anything can be read from the committed
     offset (or the log's start) to the last stable offset: no control record, no aborted or compacted one.
+    `cut` is where a new leader had the log end, before the commit: what is there now was written since.
     `damaged` is the offset of a batch that fails its checksum, if a reader meets one before any record.
     `waited_ms` is the least age of the oldest such record, or of the oldest that came since the owner got a
     partition without a commit. `open_ms` is the age of the transaction at the last stable offset. `owner`
@@ -130,6 +131,7 @@ class PartitionFacts:
     exists: Fact = True
     rebuilt: Fact = False
     committed: int | Unseen | None = None
+    cut: int | Unseen | None = None
     start: int | Unseen = 0
     stable: int | Unseen | None = None
     readable: Fact = True
@@ -217,7 +219,16 @@ def _beyond_end(f: PartitionFacts) -> Status | Unseen | None:
     if isinstance(committed, int) and isinstance(end, int) and committed > end:
         why = f"{committed} is {committed - end} beyond the end {end}"
         return Status(PartitionStatus.BEYOND_END, ERROR, why)
-    return None
+    if isinstance(f.cut, int) and isinstance(committed, int):
+        return Status(PartitionStatus.BEYOND_END, ERROR, cut_text(committed, f.cut))
+    return f.cut if isinstance(f.cut, Unseen) else None
+
+
+def cut_text(committed: int, cut: int) -> str:
+    """Return what became of a commit in a log that a new leader cut."""
+    return (
+        f"a new leader cut the log at {cut}, before the commit {committed}: what is there was written since"
+    )
 
 
 def _purged(f: PartitionFacts) -> Status | Unseen | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -229,6 +230,24 @@ class Machine:
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         self.log(*place).delete_before(offset)
 
+    def epoch_of(self, place: TopicPartition) -> int:
+        """The epoch of a partition's leader; -1 of a partition that does not exist."""
+        topic = self.cluster.catalog.topics.get(place.topic)
+        return -1 if topic is None else self.cluster.placement_of(topic, place.partition).epoch
+
+    def cut(self, place: TopicPartition, committed: int) -> int:
+        """Let the next leader of a partition lack the last batch before this offset, and all after it."""
+        log, topic = self.log(*place), self.cluster.catalog.topics[place.topic]
+        assert isinstance(log, MemoryLog)
+        kept = bisect_left(log._last_offsets, committed - 1)
+        end: int = Batch(log._batches[kept]).base_offset
+        for column in (log._batches, log._last_offsets, log._max_timestamps):
+            del column[kept:]
+        log._end = end
+        placed = self.cluster.placement_of(topic, place.partition)
+        self.cluster.place(place.topic, {place.partition: placed.led_by(placed.leader, end)})
+        return end
+
     def damage(self, place: TopicPartition, offset: int) -> range:
         """Change a bit of a value in the batch with this offset, as a disk may; return its offsets."""
         log = self.log(*place)
@@ -273,14 +292,23 @@ class Machine:
         return self._producers[name]
 
     def commit_in_transaction(
-        self, name: str, group: str, member: tuple[str, int, str | None], place: TopicPartition, offset: int
+        self,
+        name: str,
+        group: str,
+        member: tuple[str, int, str | None],
+        place: TopicPartition,
+        offset: int,
+        epoch: int,
     ) -> int:
         """Commit an offset in the transaction of a producer, begun now if none is; return the error code."""
         producer = self._producer(name)
         add = AddOffsetsToTxnRequest(**producer.head, group_id=group)
         assert not self.ask(add, AddOffsetsToTxnResponse, version=3, node=producer.node).error_code
         part = TxnOffsetCommitRequestPartition(
-            partition_index=place.partition, committed_offset=offset, committed_metadata=""
+            partition_index=place.partition,
+            committed_offset=offset,
+            committed_leader_epoch=epoch,
+            committed_metadata="",
         )
         commit = TxnOffsetCommitRequest(
             **producer.head,

@@ -153,6 +153,10 @@ class Part:
     rebuilt: bool = False
     uncommitted: bool = False
     """Whether who reads it takes the records of transactions that are open or aborted, too."""
+    epoch: int = -1
+    """The leader epoch of what is committed."""
+    cut_ms: int | None = None
+    """When its log was cut before what was committed."""
     damaged: range = range(0)
     """The offsets of a batch that fails its checksum: who reads verifies it, and does not get beyond it."""
     commits: list[Commit] = field(default_factory=list)
@@ -183,6 +187,11 @@ class Part:
     def _all(self, offset: int) -> list[Entry]:
         first = max(offset, self.start)
         return [e for e in self.entries if e.offset >= first and e.kind in ("data", "open")]
+
+    @property
+    def lost(self) -> bool:
+        """Whether its log was cut before what is committed."""
+        return self.cut_ms is not None and self.commits[-1].ms < self.cut_ms
 
     def readable(self, offset: int) -> list[Entry]:
         """What a reader of committed records gets from this offset on."""
@@ -921,11 +930,22 @@ class Group:
         assert code == 0, code
         self._committed(part, offset, member)
 
+    def _epoch(self, place: Place, offset: int) -> int:
+        """The leader epoch of what is committed: who commits an offset again has read nothing since."""
+        part = self.parts[place]
+        if offset != part.committed:
+            part.epoch = self.machine.epoch_of(place)
+        return part.epoch
+
     def _asks_to_commit(self, place: Place, offset: int, member: Member | None) -> int:
         topic = OffsetCommitRequestTopic(
             name=place.topic,
             partitions=(
-                OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=offset),
+                OffsetCommitRequestPartition(
+                    partition_index=place.partition,
+                    committed_offset=offset,
+                    committed_leader_epoch=self._epoch(place, offset),
+                ),
             ),
         )
         request = OffsetCommitRequest(
@@ -956,7 +976,8 @@ class Group:
         """Whether its group took what a reader commits in a transaction of its own."""
         name = f"{self.name}-{'outside' if member is None else member.name}"
         who = ("", -1, None) if member is None else (member.member_id, member.epoch, member.instance)
-        code = self.machine.commit_in_transaction(name, self.name, who, place, offset)
+        epoch = self._epoch(place, offset)
+        code = self.machine.commit_in_transaction(name, self.name, who, place, offset, epoch)
         if ends or code:
             self.machine.end_transaction(name, commit=commit and not code)
         assert code in (0, ErrorCode.ILLEGAL_GENERATION), code
@@ -1089,7 +1110,7 @@ class Group:
         subject, since = self.subject, self.since_ms
         many = 10 if self.state.owner in ("slow", "overloaded") else 1
         match self.state.log:
-            case "growing" | "trimmed" | "emptied" | "grown" | "damaged":
+            case "growing" | "trimmed" | "emptied" | "grown" | "damaged" | "cut":
                 self._feed(subject, self.since_ms if self.fresh else self.fed_ms, 0, many)
             case "transactions":
                 for ago in range(self.fed_ms, 0, -INTERVAL_MS):
@@ -1120,6 +1141,8 @@ class Group:
             self._at(since, self._grow)
         elif self.state.log == "damaged":
             self._at(since, lambda: self._damage(subject))
+        elif self.state.log == "cut":
+            self._at(since, lambda: self._cut(subject))
 
     def _transaction(self) -> None:
         """Write a record now and then in a transaction that is committed a minute later."""
@@ -1144,6 +1167,16 @@ class Group:
         self.produce(place)
         part = self.parts[place]
         part.damaged = self.machine.damage(place, part.end - 1)
+
+    def _cut(self, place: Place) -> None:
+        """A leader takes over that lacks records that were committed; then more of them are written."""
+        part = self.parts[place]
+        if not part.committed:
+            return
+        part.end = self.machine.cut(place, part.committed)
+        part.cut_ms = self.machine.now_ms
+        part.entries = [entry for entry in part.entries if entry.offset < part.end]
+        self.produce(place, 20)
 
     def _purge(self, place: Place, more: int | None) -> None:
         """Retention deletes beyond what is committed, or everything."""

@@ -86,6 +86,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or state.stamps == "backfill"
             or (state.retention, state.stamps) == ("near", "late")
         ),
+        "one broker: no other one leads with less of a log": state.log == "cut",
         "its producers begin no transaction again and again": state.log == "transactions",
         "one broker: none of three can be down": state.visibility in ("broker", *LAGGING),
         "a broker cleans the records of groups when it likes": state.visibility in CLEANED_MS,

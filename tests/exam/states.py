@@ -49,6 +49,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "deleted",
         "recreated",
         "damaged",
+        "cut",
     ),
     "repeats": ("none", "all"),
     "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
@@ -98,6 +99,7 @@ more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `streams`: with an odd seed its topology keeps state, which members restore before they read.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
+`cut`: a new leader lacks the last records that were committed as read, and others came since.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
 and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader

@@ -216,7 +216,7 @@ def _status(group: Group, part: Part) -> list[Said]:
         return [("gone", "warn")]
     if part.rebuilt and committed is not None:
         return [("recreated", "error")]
-    if committed is not None and committed > part.end:
+    if committed is not None and (committed > part.end or part.lost):
         return [("beyond-end", "error")]
     if group.share:
         return _of_share(group, part)
@@ -655,7 +655,7 @@ def _outlived(group: Group, part: Part, slack_ms: int) -> bool:
     """Whether the oldest record that is not read has three quarters of its retention behind it."""
     # The cleaner deletes nothing by age, and a topic that is made again has the broker's retention: none.
     keeps = group.state.log in ("compacted", "recreated") and part.place.topic == group.main
-    if part.committed is None or not part.exists or keeps:
+    if part.committed is None or not part.exists or part.lost or keeps:
         return False
     waiting = part.readable(part.committed)
     if slack_ms < 0:  # whether a reader of uncommitted records waits for those of an open transaction, may be

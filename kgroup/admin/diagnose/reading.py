@@ -233,6 +233,10 @@ def _held_back(row: OffsetRow) -> bool:
     return row.work == end - stable
 
 
+_READ_AND_GONE = (PartitionStatus.PURGED, PartitionStatus.BEYOND_END)
+"""Statuses of partitions whose last record read is not in the log any more."""
+
+
 class Course:
     """How a group reads, by its history: what decides the statuses that a description leaves open.
 
@@ -640,8 +644,7 @@ class Course:
             for partition, row in self.facts.rows
             if row.committed_offset
             and partition in committed_ms
-            # The time of a record that was deleted is not to be had.
-            and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
+            and not (row.status is not None and row.status.name in _READ_AND_GONE)
         ]
         return sorted(read, key=lambda at: -committed_ms[at[0]])
 

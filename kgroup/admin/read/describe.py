@@ -360,6 +360,7 @@ class Topics:
         `begun` afterwards.
         """
         from kgroup.admin.read.lag import Sight
+        from kgroup.admin.read.leader_epochs import epoch_ends
         from kgroup.admin.read.offsets import ListedOffset
         from kgroup.admin.read.open_transactions import producers
         from kgroup.admin.read.readable import Logs
@@ -375,8 +376,9 @@ class Topics:
             begins = start.offset if isinstance(start, ListedOffset) else last.get(partition, 0)
             if begins < last.get(partition, 0) and not (begins and partition in maybe):
                 behind[partition].add(begins)
+        epochs = epoch_ends(self._cluster, stored.values(), ends, self.known)
         if not behind:
-            return Sight(ends, starts)
+            return Sight(ends, starts, epochs=epochs)
         self._logs = logs = self._logs or Logs(self._cluster)
         logs.look(behind, self.known)
         views = logs.views
@@ -394,7 +396,7 @@ class Topics:
         self.begun = logs.begun(behind.keys() & maybe, self.known)
         writers = producers(self._cluster, held, self.known) if held else {}
         logs.hold(held, writers)
-        return Sight(ends, starts, views, writers)
+        return Sight(ends, starts, views, writers, epochs)
 
 
 @value

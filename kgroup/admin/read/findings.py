@@ -355,19 +355,19 @@ def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     """Yield the partitions whose committed offset lies beyond the end of their log."""
-    beyond = {
-        TopicPartition(row.topic, row.partition): (row.committed_offset, row.log_end_offset)
+    rows = [
+        row
         for row in group.notable
         # No lag is known beyond the end, which spares most rows the rest.
-        if row.lag is None
-        and row.committed_offset is not None
-        and row.log_end_offset is not None
-        and row.committed_offset > row.log_end_offset
-    }
+        if row.lag is None and row.status is not None and row.status.name == PartitionStatus.BEYOND_END
+    ]
+    beyond = {TopicPartition(row.topic, row.partition): row.status.why for row in rows if row.status}
     if beyond:
         reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
-        said = [f"{p}: {at} is {at - end} beyond the end {end}" for p, (at, end) in beyond.items()]
+        if any((row.committed_offset or 0) <= (row.log_end_offset or 0) for row in rows):
+            hint += ", or --to-offset with the offset where it was cut"
+        said = [f"{partition}: {why}" for partition, why in beyond.items()]
         every = f"{some(beyond)}, committed beyond their ends: " if len(said) > SHOWN else ""
         yield every + first_of(said, SHOWN, "; "), hint
 

@@ -92,6 +92,7 @@ class GroupFacts:
         owner: Member | None,
         bounds: Bounds,
         view: LogView | None,
+        cut: int | Unseen | None = None,
     ) -> PartitionFacts:
         """Return the facts of one partition."""
         failure, log_start, log_end = bounds
@@ -122,6 +123,7 @@ class GroupFacts:
             log_end if log_end is not None else _end_of(partition, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
             committed=self.unread or offset,
+            cut=cut,
             start=start,
             stable=stable,
             readable=readable,

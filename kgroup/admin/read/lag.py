@@ -29,16 +29,18 @@ from kgroup.admin.read.group_facts import (
     unassigned_patterns,
     unreadable_of,
 )
+from kgroup.admin.read.leader_epochs import EpochEnds
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import READ, Status, status_of
+from kgroup.admin.statuses import READ, Status, Unseen, cut_text, status_of
 from kgroup.domain import NO_LEADER_EPOCH, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
 from kgroup.patterns import compile_regex, matching_topics
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
+_NO_EPOCHS: Mapping[int, int | Unseen] = MappingProxyType({})
 
 
 def log_ends(
@@ -97,7 +99,7 @@ class SeenLog:
 
     `answer` is that about its end. `words` and `code` say why the end is unknown. `start` is where the log
     begins, where that was asked for. `stable` is where readers of committed records stop, `held_open_by`
-    whose transactions are open there.
+    whose transactions are open there. `epoch_ends` are those of leader epochs that are over.
     """
 
     answer: ListedOffset | KgroupError | None
@@ -108,6 +110,12 @@ class SeenLog:
     view: LogView | None
     stable: int | None
     held_open_by: tuple[OpenProducer, ...] | None
+    epoch_ends: Mapping[int, int | Unseen]
+
+    def cut(self, offset: int | None, epoch: int) -> int | Unseen | None:
+        """Return where the log was cut before this offset, which was committed in that leader epoch."""
+        end = self.epoch_ends.get(epoch)
+        return end if isinstance(end, Unseen) or (end is not None and end < (offset or 0)) else None
 
 
 @value
@@ -129,11 +137,13 @@ class Sight(dict[TopicPartition, SeenLog]):
         starts: Ends,
         views: Mapping[TopicPartition, LogView] = MappingProxyType({}),
         producers: Mapping[TopicPartition, tuple[OpenProducer, ...]] = MappingProxyType({}),
+        epochs: EpochEnds = MappingProxyType({}),
     ) -> None:
         self._ends = ends
         self._starts = starts
         self._views = views
         self._producers = producers
+        self._epochs = epochs
         self._columns: dict[int, LogColumns] = {}
 
     def columns(self, places: tuple[TopicPartition, ...]) -> LogColumns:
@@ -147,6 +157,12 @@ class Sight(dict[TopicPartition, SeenLog]):
             stops = [min(those.stop, log.end or 0) for those, log in zip(waits, logs, strict=True)]
             self._columns[id(places)] = LogColumns(places, [log.end for log in logs], starts, stops)
         return self._columns[id(places)]
+
+    def any_cut(self, commits: Commits) -> bool:
+        """Return whether a log may have been cut before one of these offsets."""
+        return bool(self._epochs) and any(
+            self[partition].cut(offset, epoch) is not None for partition, offset, epoch, _ in commits.cells
+        )
 
     def __missing__(self, partition: TopicPartition) -> SeenLog:
         answer, start = self._ends.get(partition), self._starts.get(partition)
@@ -163,7 +179,8 @@ class Sight(dict[TopicPartition, SeenLog]):
         # A log that ends at 0 begins there.
         begins = start.offset if isinstance(start, ListedOffset) else 0 if end == 0 else None
         held = self._producers.get(partition) if stable is not None and stable != end else None
-        log = self[partition] = SeenLog(answer, end, words, code, begins, view, stable, held)
+        epochs = self._epochs.get(partition, _NO_EPOCHS)
+        log = self[partition] = SeenLog(answer, end, words, code, begins, view, stable, held, epochs)
         return log
 
 
@@ -196,7 +213,7 @@ def rows_to_make(
     if offsets is None or not offsets.places or unread or group.type == SHARE:
         return None
     seen, committed = sight.columns(offsets.places), offsets.offsets
-    if None in seen.ends:
+    if None in seen.ends or sight.any_cut(offsets):
         return None
     waits_as = GroupFacts(group).waits
     lags = list(map(sub, seen.ends, committed))
@@ -296,17 +313,18 @@ def _row(
     lag: int | None = 0
     unreadable: int | None = 0
     status: Status | None = READ
-    if offset != end or end is None or group.unread is not None:
+    cut = log.cut(offset, epoch) if log.epoch_ends else None
+    if offset != end or end is None or group.unread is not None or cut is not None:
         status = waits_as
         if offset is not None and end is not None:
-            lag, reason = behind(offset, end)
-            if status is None and log.view is not None:
+            lag, reason = behind(offset, end, cut if isinstance(cut, int) else None)
+            if status is None and log.view is not None and cut is None:
                 status = group.waiting(partition, offset, owner, (log.answer, None, end), log.view)
         else:
             lag, reason = _uncommitted(log.start, end, log.words, log.view)
             log_start = log.start if offset is None else None
         if status is None:
-            facts = group.of(partition, offset, owner, (log.answer, log_start, end), log.view)
+            facts = group.of(partition, offset, owner, (log.answer, log_start, end), log.view, cut)
             status = status_of(facts)
             unreadable = unreadable_of(facts, lag)
     waits = lag != 0
@@ -352,8 +370,13 @@ def _uncommitted(
     return None, f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
 
 
-def behind(committed: int, end: int) -> tuple[int | None, str | None]:
-    """Return the lag of a committed offset, or why it is unknown: beyond the end it counts no records."""
+def behind(committed: int, end: int, cut: int | None = None) -> tuple[int | None, str | None]:
+    """Return the lag of a committed offset, or why it is unknown: beyond the end it counts no records.
+
+    So it does beyond where the log was `cut` since.
+    """
+    if cut is not None:
+        return None, cut_text(committed, cut)
     if committed <= end:
         return end - committed, None
     return None, f"committed offset {committed} is {committed - end} beyond the end {end} of the log"

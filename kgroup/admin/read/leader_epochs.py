@@ -1,0 +1,105 @@
+"""Where the leader epochs of committed offsets end: if before the offset, the log was cut there since.
+
+A leader that lacks the last records of the one before, elected uncleanly or with a lost disk, begins its
+epoch where its own log ends (KIP-101, KIP-320).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.models import Commits, TopicDescription
+from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset, by_leader, by_topic
+from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.statuses import Unseen
+from kgroup.domain import TopicPartition, grouped
+from kgroup.errors import KgroupError
+from kgroup.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kgroup.security.rights import DESCRIBE, on_topic
+
+EpochEnds: TypeAlias = Mapping[TopicPartition, Mapping[int, int | Unseen]]
+"""By partition and leader epoch: the offset at which the next one begins, or why that is not known."""
+
+
+def epoch_ends(
+    cluster: ClusterView,
+    stored: Iterable[Commits],
+    ends: Mapping[TopicPartition, ListedOffset | KgroupError],
+    topics: Answers[TopicDescription],
+) -> EpochEnds:
+    """Return where the epochs of committed offsets end, of those that are over: one request for each leader.
+
+    Where groups committed a partition in several epochs, it takes as many.
+    """
+    present = {p: end.leader_epoch for p, end in ends.items() if isinstance(end, ListedOffset)}
+    over: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+    for alike in grouped((id(commits.places), commits) for commits in stored).values():
+        at_each = zip(*[commits.epochs for commits in alike], strict=True)
+        for partition, epochs in zip(alike[0].places, at_each, strict=True):
+            now = present.get(partition, -1)
+            if those := {epoch for epoch in set(epochs) if 0 <= epoch < now}:
+                over[partition] |= those
+    known: dict[TopicPartition, dict[int, int | Unseen]] = {partition: {} for partition in over}
+    while asked := {partition: epochs.pop() for partition, epochs in over.items() if epochs}:
+        for partition, end in _asked(cluster, asked, topics).items():
+            known[partition][asked[partition]] = end
+    return known
+
+
+def _asked(
+    cluster: ClusterView, epochs: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
+) -> dict[TopicPartition, int | Unseen]:
+    led, leaderless = by_leader(epochs, topics)
+    answers: dict[TopicPartition, int | KgroupError] = {**leaderless}
+    works = {
+        leader: partial(_ask, cluster, leader, {partition: epochs[partition] for partition in places})
+        for leader, places in led.items()
+    }
+    for leader, told in cluster.at_once(works).items():
+        answers |= dict.fromkeys(led[leader], told) if isinstance(told, KgroupError) else told
+    return {
+        partition: Unseen(
+            "leader epochs", code_name(end), f"{partition}: where its log was cut is not known: {end.message}"
+        )
+        if isinstance(end, KgroupError)
+        else end
+        for partition, end in answers.items()
+    }
+
+
+def _ask(
+    cluster: ClusterView, leader: int, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | KgroupError]:
+    request = OffsetForLeaderEpochRequest(
+        replica_id=CONSUMER_REPLICA,
+        topics=tuple(
+            OffsetForLeaderTopic(
+                topic=name,
+                partitions=tuple(
+                    OffsetForLeaderPartition(partition=p.partition, leader_epoch=epochs[p]) for p in places
+                ),
+            )
+            for name, places in by_topic(epochs)
+        ),
+    )
+    answer = cluster.ask(leader, request, OffsetForLeaderEpochResponse)
+    ends: dict[TopicPartition, int | KgroupError] = {}
+    for topic in answer.topics:
+        for p in topic.partitions:
+            partition = TopicPartition(topic.topic, p.partition)
+            if p.error_code:
+                ends[partition] = refused(
+                    p.error_code, str(partition), needs=[on_topic(DESCRIBE, topic.topic)]
+                )
+            elif p.end_offset >= 0:
+                ends[partition] = p.end_offset
+    return ends
