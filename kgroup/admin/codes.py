@@ -40,12 +40,13 @@ STATUSES: dict[PartitionStatus, Meaning] = {
         "It has no leader, so nobody reads or writes it.", "Metadata, or a leader that does not answer"
     ),
     PartitionStatus.RECREATED: Meaning(
-        "The topic was created again after the commit: the offset belongs to the former one.",
-        "the topic id of the commit in `__consumer_offsets`",
+        "The committed offset is of another log: the topic was created again after the commit, or the commit "
+        "was copied from another cluster.",
+        "the topic id of the commit in `__consumer_offsets`; its leader epoch, in ListOffsets",
     ),
     PartitionStatus.BEYOND_END: Meaning(
-        "The committed offset lies beyond the end of the log: records were lost, or a reset was wrong. Or the "
-        "log was cut before it by a new leader, and grew again: what is there now was never read.",
+        "The committed offset lies beyond the end of the log: records were lost, or a reset was wrong. Or a "
+        "new leader cut the log before it, and it grew again: what is there now was never read.",
         "OffsetFetch, ListOffsets, OffsetForLeaderEpoch",
     ),
     PartitionStatus.PURGED: Meaning(
@@ -408,7 +409,7 @@ CODES: dict[str, Code] = {
     ),
     "KG319": Code(
         ERROR,
-        "Offsets were committed for a former topic of the same name",
+        "Offsets were committed for a former topic of the same name, or in another cluster",
         "Decide where to begin in the new topic: its records from the start, or from now on.",
         (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --to-earliest"),
         "recreated",

@@ -109,6 +109,35 @@ class Progress:
     lock_ms: int | Unseen = 0
 
 
+@value
+class Epochs:
+    """The leader epoch of a commit, that of the leader now (-1: not told), and where the former one ended.
+
+    An epoch never goes back. A leader that lacks the newest records of the one before begins its epoch before
+    their end (KIP-101, KIP-320).
+    """
+
+    committed: int = -1
+    now: int = -1
+    end: int | None = None
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the commit is of another log than this one."""
+        return 0 <= self.now < self.committed
+
+    def why(self, offset: int) -> str | None:
+        """Return why what is at this offset is not what was committed, or None."""
+        if self.ahead:
+            other = f"{offset} is committed in leader epoch {self.committed}, and the leader's is {self.now}"
+            return f"{other}: Java clients take that leader for an old one, and read nothing"
+        if self.end is not None and self.end < offset:
+            cut = f"a new leader cut the log at {self.end}, before the commit {offset}"
+            return f"{cut}: what is there came since"
+        return None
+
+
+NO_EPOCHS: Final = Epochs()
 Fact = bool | Unseen
 
 
@@ -118,7 +147,6 @@ class PartitionFacts:
 
     `committed` None: nothing is committed. `readable` is whether anything can be read from the committed
     offset (or the log's start) to the last stable offset: no control record, no aborted or compacted one.
-    `cut` is where a new leader had the log end, before the commit: what is there now was written since.
     `damaged` is the offset of a batch that fails its checksum, if a reader meets one before any record.
     `waited_ms` is the least age of the oldest such record, or of the oldest that came since the owner got a
     partition without a commit. `open_ms` is the age of the transaction at the last stable offset. `owner`
@@ -131,7 +159,7 @@ class PartitionFacts:
     exists: Fact = True
     rebuilt: Fact = False
     committed: int | Unseen | None = None
-    cut: int | Unseen | None = None
+    epochs: Epochs | Unseen = NO_EPOCHS
     start: int | Unseen = 0
     stable: int | Unseen | None = None
     readable: Fact = True
@@ -206,7 +234,13 @@ def _unleadered(f: PartitionFacts) -> Status | Unseen | None:
 def _recreated(f: PartitionFacts) -> Status | Unseen | None:
     if isinstance(f.committed, Unseen):
         return f.committed
-    if f.committed is None or not f.rebuilt:
+    if f.committed is None:
+        return None
+    if isinstance(f.epochs, Unseen):
+        return f.epochs
+    if f.epochs.ahead:
+        return Status(PartitionStatus.RECREATED, ERROR, f.epochs.why(f.committed) or "")
+    if not f.rebuilt:
         return None
     if isinstance(f.rebuilt, Unseen):
         return f.rebuilt
@@ -219,16 +253,9 @@ def _beyond_end(f: PartitionFacts) -> Status | Unseen | None:
     if isinstance(committed, int) and isinstance(end, int) and committed > end:
         why = f"{committed} is {committed - end} beyond the end {end}"
         return Status(PartitionStatus.BEYOND_END, ERROR, why)
-    if isinstance(f.cut, int) and isinstance(committed, int):
-        return Status(PartitionStatus.BEYOND_END, ERROR, cut_text(committed, f.cut))
-    return f.cut if isinstance(f.cut, Unseen) else None
-
-
-def cut_text(committed: int, cut: int) -> str:
-    """Return what became of a commit in a log that a new leader cut."""
-    return (
-        f"a new leader cut the log at {cut}, before the commit {committed}: what is there was written since"
-    )
+    if isinstance(committed, int) and isinstance(f.epochs, Epochs) and (cut := f.epochs.why(committed)):
+        return Status(PartitionStatus.BEYOND_END, ERROR, cut)
+    return None
 
 
 def _purged(f: PartitionFacts) -> Status | Unseen | None:
@@ -284,27 +311,29 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
     why = f"readers of committed records stop at {f.stable}, where a transaction is open"
     if opened_ms < OPEN_MS:
         return Status(PartitionStatus.HELD_BACK, INFO, why)
-    progress = None if f.members == 0 else f.progress
-    if isinstance(progress, Unseen):
-        return progress
 
     def by(waits_ms: int) -> Status:
         weight = ERROR if opened_ms >= max(OPEN_MS, waits_ms) else INFO
         return Status(PartitionStatus.HELD_BACK, weight, why)
 
-    return by(0) if progress is None else _by_commits(progress, by)
+    progress = None if f.members == 0 else f.progress
+    if isinstance(progress, Unseen):
+        return progress
+    found = by(0) if progress is None else _by_commits(progress, by)
+    # Without members nobody's commits say how long records may wait.
+    return f.members if isinstance(f.members, Unseen) and found != by(0) else found
 
 
 def _by_commits(
-    made: Progress, by: Callable[[int], Status | Unseen | None], longest_ms: int = 0
+    made: Progress, by: Callable[[int], Status | Unseen | None], longest_ms: int = LONGEST_MS
 ) -> Status | Unseen | None:
-    """Return what follows from how long records may wait by the group's commits of late.
+    """Return what follows from how long records may wait by the commits of late, at most `longest_ms`.
 
-    Where those are not known it is what would follow from any, up to the longest, LONGEST_MS unless given.
+    Where those are not known it is what would follow from any.
     """
     if not isinstance(made.waits_ms, Unseen):
-        return by(TWICE * made.waits_ms)
-    short, long = by(0), by(longest_ms or LONGEST_MS)
+        return by(min(TWICE * made.waits_ms, longest_ms))
+    short, long = by(0), by(longest_ms)
     if isinstance(short, Status) and isinstance(long, Status):
         same = (short.name, short.weight) == (long.name, long.weight)
     else:
@@ -346,7 +375,8 @@ def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
     owner, waited_ms, made = f.owner, f.waited_ms, f.progress
     why = f"{owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
     if isinstance(made, Unseen):
-        return made if waited_ms >= SUSPECT_MS else Status(PartitionStatus.NOT_BEGUN, INFO, why)
+        decides = waited_ms > min(SUSPECT_MS - 1, owner.poll_ms)
+        return made if decides else Status(PartitionStatus.NOT_BEGUN, INFO, why)
     if made is None:
         return Status(PartitionStatus.NOT_BEGUN, ERROR if waited_ms > owner.poll_ms else INFO, why)
     began = max(made.since_ms, f.now_ms - waited_ms)

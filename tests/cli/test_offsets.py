@@ -49,6 +49,22 @@ class TestExportAndImport:
         assert results(again) == [(group, "unchanged")] * 2
         assert not again["executed"]
 
+    @pytest.mark.parametrize(("epoch", "cluster_id"), [(9, None), (0, "of-another-cluster")])
+    def test_a_leader_epoch_of_another_log_is_left_out(
+        self, on_cluster, cluster, group, tmp_path, epoch, cluster_id
+    ):
+        """With one that no leader has reached, Java clients read nothing."""
+        export = json.loads(on_cluster("offsets", "export", group, "-o", "json").out)
+        rows = export["data"]["groups"][0]["offsets"]
+        rows[0] |= {"leader_epoch": epoch, "committed_offset": 5}
+        export["cluster"]["id"] = cluster_id or export["cluster"]["id"]
+        file = tmp_path / "export.json"
+        file.write_text(json.dumps(export))
+        plan = document(on_cluster("offsets", "import", str(file), "-o", "json"), "offsets import")
+        assert plan["items"][0]["effect"] == f"without leader epoch {epoch}, of another log"
+        assert on_cluster("offsets", "import", str(file), "--execute").code == ExitCode.OK
+        assert committed(cluster, group)[group, 0] == (5, -1, "mine, 'quoted'")
+
     def test_csv_is_kafkas(self, on_cluster, cluster, group):
         document(on_cluster("offsets", "export", group, "-o", "json"), "offsets export")
         ran = on_cluster("offsets", "export", group, "--topic", f"{group}:0", "-o", "csv", "--no-headers")

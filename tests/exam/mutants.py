@@ -119,6 +119,7 @@ DOUBTS: tuple[tuple[str, object], ...] = (
     ),
     ("kgroup.admin.diagnose.reading.Course.restores", None),
     ("kgroup.admin.read.leader_epochs.epoch_ends", lambda *_: {}),
+    (f"{STATUSES}.Epochs.ahead", False),
     ("kgroup.admin.diagnose.reading._READ_AND_GONE", ()),
     ("kgroup.admin.statuses._unfinished", lambda *_: None),
     ("kgroup.admin.diagnose.handled.Handled.rounds", lambda *_: 0),

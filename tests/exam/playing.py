@@ -1021,6 +1021,8 @@ class Group:
         elif state.commits == "set-back":
             # Real members take a moment to leave.
             self._at(self.since_ms - 3_000, self._set_back)
+        elif state.commits == "restored":
+            self._at(self.since_ms - 3_000, self._restore)
         elif state.commits == "pending":
             self._at(self.since_ms + 10, self._dies_in_transaction)
         if state.commits == "other-id":
@@ -1351,6 +1353,13 @@ class Group:
         part = self.parts[self.subject]
         if part.commits and not self.members:
             self.commit(self.subject, part.commits[-1].offset // 2, None)
+
+    def _restore(self) -> None:
+        """A tool commits the offset again, with an epoch that its leader has not reached."""
+        part = self.parts[self.subject]
+        if part.commits and not self.members:
+            part.epoch = self.machine.epoch_of(self.subject) + 7
+            self.commit(self.subject, part.commits[-1].offset, None)
 
     def _with_other_id(self) -> None:
         """A commit of before the topic was made again, which the coordinator was down to see deleted."""

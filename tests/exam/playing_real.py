@@ -86,6 +86,7 @@ def unplayable(state: State, release: str, longest: int) -> str:
             or state.stamps == "backfill"
             or (state.retention, state.stamps) == ("near", "late")
         ),
+        "the exam's real tool commits without a leader epoch": state.commits == "restored",
         "one broker: no other one leads with less of a log": state.log == "cut",
         "its producers begin no transaction again and again": state.log == "transactions",
         "one broker: none of three can be down": state.visibility in ("broker", *LAGGING),

@@ -289,6 +289,10 @@ class RealMachine:
         else:
             producer.commit_transaction(30)
 
+    def epoch_of(self, place: TopicPartition) -> int:
+        """What is committed here but by clients has no leader epoch."""
+        return -1
+
     def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """Commit as a tool does: as no member."""
         rows = [ConsumerGroupTopicPartitions(group, [Offset(*place, offset)])]

@@ -29,6 +29,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "outside",
         "other-id",
         "set-back",
+        "restored",
         "transacted",
         "aborting",
         "pending",
@@ -100,6 +101,7 @@ more, or its log is as in `log`. `since`: seconds since what went wrong did.
 `retention`: the first records are near its end, or all but the last minutes' are beyond it, not
 deleted yet.
 `cut`: a new leader lacks the last records that were committed as read, and others came since.
+`restored`: a tool commits what is read, with the leader epoch of another cluster.
 `stamps`: the times that producers give to records: as of now, or of minutes or a month ago, or to come;
 or of one record alone. `transacted`: every commit is in a transaction of its reader's producer (KIP-447),
 and with an odd seed another one was aborted before. `aborting`, `pending`: so too, and the subject's reader
@@ -244,7 +246,7 @@ def possible(state: State) -> State:
     if state.commits == "outside" and state.owner != "none" and state.subscription != "assign":
         # A group with members refuses a commit of none.
         state = state.but(commits="fresh")
-    if state.commits == "set-back":
+    if state.commits in ("set-back", "restored"):
         # A tool does it while nobody is a member.
         state = state.but(owner="none", log="growing", membership="stable")
     if state.commits == "other-id" and state.log == "recreated":

@@ -214,7 +214,7 @@ def _status(group: Group, part: Part) -> list[Said]:
     committed = part.committed
     if not part.exists:
         return [("gone", "warn")]
-    if part.rebuilt and committed is not None:
+    if committed is not None and (part.rebuilt or _is_ahead(group, part)):
         return [("recreated", "error")]
     if committed is not None and (committed > part.end or part.lost):
         return [("beyond-end", "error")]
@@ -243,6 +243,11 @@ def _status(group: Group, part: Part) -> list[Said]:
         weights = {weight for bound in bounds for weight in _around(opened, bound, "info", "error")}
         return [("held-back", weight) for weight in sorted(weights)]
     return _of_owner(group, part)
+
+
+def _is_ahead(group: Group, part: Part) -> bool:
+    """Whether what is committed has a leader epoch that no leader of its log has reached."""
+    return part.exists and part.epoch > group.machine.epoch_of(part.place)
 
 
 def _opened_ms(part: Part) -> int:

@@ -1,4 +1,4 @@
-"""A real broker loses the disk of a partition, and its log grows again beyond what is committed."""
+"""What is committed is of another log: a broker lost the disk of its partition, or the commit was copied."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.topics import create_topic
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
+from kgroup.domain import OffsetAndMetadata, TopicPartition
 from tests.own_home import environment
 
 from .conftest import require
@@ -42,7 +44,7 @@ def read(kafka: RealKafka, until: int) -> None:
 
     def at_the_end() -> bool:
         record = consumer.poll(0.1)
-        return record is not None and record.error() is None and record.offset() + 1 == until
+        return record is not None and record.error() is None and record.offset() == until - 1
 
     eventually(at_the_end)
     consumer.commit(asynchronous=False)
@@ -79,4 +81,32 @@ def test_what_a_broker_lost_is_told_after_the_log_has_grown_again(tmp_path: Path
                 (row,) = group["offsets"]
                 assert (row["status"]["name"], row["lag"]) == ("beyond-end", None)
         read(kafka, LATER)
+        assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
+
+
+def console_read(kafka: RealKafka) -> int:
+    """The records that Kafka's console consumer, which is a Java one, gets for the group."""
+    asks = ("--topic", TOPIC, "--group", GROUP, "--max-messages", str(READ), "--timeout-ms", "8000")
+    ran = kafka.tool("kafka-console-consumer", *asks, check=False)
+    return len(ran.stdout.split())
+
+
+def test_a_commit_of_another_cluster_is_told_before_java_clients_wait_for_its_leader(tmp_path: Path) -> None:
+    """Its lag was 25, as if a reader had but to be started; one that is gets nothing."""
+    require("java", "mvn")
+    with RealKafka(heap="256m", base=tmp_path) as kafka:
+        with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
+            create_topic(ClusterView(transport), TOPIC, 1, 1)
+            produce(kafka, READ)
+            at = {TopicPartition(TOPIC, 0): OffsetAndMetadata(5, leader_epoch=5)}
+            assert store(ClusterView(transport), GROUP, at)[0] == {TopicPartition(TOPIC, 0): 0}
+        assert console_read(kafka) == 0
+        code, data = asked(kafka, tmp_path, "doctor", GROUP)
+        (group,) = data["groups"]
+        (told,) = [finding for finding in group["findings"] if finding["code"] == "KG319"]
+        assert code == SICK
+        assert "leader epoch 5, and the leader's is 0" in told["evidence"][0]
+        where = ("--all-topics", "--to-current", "--execute", "--yes")
+        assert asked(kafka, tmp_path, "reset-offsets", GROUP, *where)[0] == HEALTHY
+        assert console_read(kafka) == READ - 5
         assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY

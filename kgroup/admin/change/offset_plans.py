@@ -31,6 +31,7 @@ from kgroup.admin.models import (
     GroupType,
     ItemError,
     PlannedItem,
+    TopicDescription,
 )
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
@@ -441,18 +442,29 @@ def hints_for_absent(
 
 
 def imported(
-    cluster: ClusterView, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    cluster: ClusterView,
+    offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
+    cluster_id: str | None = None,
 ) -> dict[str, dict[TopicPartition, Draft]]:
     """Return offsets as drafts; topics or partitions that are absent or hidden cannot be set.
 
-    A partition without a leader exists, and its group's coordinator accepts an offset for it.
+    A partition without a leader exists, and its group's coordinator accepts an offset for it. Leader epochs
+    count in the log that they are of alone: they are left out where that is not this one, as by the
+    `cluster_id` of the export.
     """
     topics = cluster.topics({p.topic for rows in offsets.values() for p in rows})
+    described = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
+    epochs = {(t.name, p.partition): p.leader_epoch for t in described for p in t.partitions}
+    foreign = cluster_id is not None and cluster.cluster_id() not in (None, cluster_id)
 
     def draft(partition: TopicPartition, at: CommittedOffset) -> Draft:
         leader = leader_of(partition, topics)
         if isinstance(leader, BrokerRefused) and leader.code in _NOT_THERE:
             return Draft(None, leader.detail or leader.message, leader.name)
+        present = epochs.get((partition.topic, partition.partition), at.leader_epoch)
+        if at.leader_epoch >= 0 and (foreign or at.leader_epoch > present):
+            left_out = f"without leader epoch {at.leader_epoch}, of another log"
+            return Draft(replace(at, leader_epoch=-1), left_out)
         return Draft(at)
 
     return {name: {p: draft(p, at) for p, at in rows.items()} for name, rows in offsets.items()}

@@ -500,8 +500,8 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     ),
     PartitionStatus.RECREATED: (
         "KG319",
-        "{some}: the topic was created again after the commit",
-        "readers go on there in the new topic: once the group is empty, read it from its start: {reset}",
+        "{some}: what is committed is of a former topic, or of another cluster's",
+        "readers go on there or wait for it. Once the group is empty, read it from its start: {reset}",
     ),
     PartitionStatus.DAMAGED: (
         DAMAGED_LOG,

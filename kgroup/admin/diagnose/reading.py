@@ -233,7 +233,7 @@ def _held_back(row: OffsetRow) -> bool:
     return row.work == end - stable
 
 
-_READ_AND_GONE = (PartitionStatus.PURGED, PartitionStatus.BEYOND_END)
+_READ_AND_GONE = (PartitionStatus.PURGED, PartitionStatus.BEYOND_END, PartitionStatus.RECREATED)
 """Statuses of partitions whose last record read is not in the log any more."""
 
 

@@ -19,7 +19,7 @@ from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import Owner, PartitionFacts, Status, Unseen, status_of
+from kgroup.admin.statuses import NO_EPOCHS, Epochs, Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.patterns import Pattern, compile_regex, fault_of
@@ -92,7 +92,7 @@ class GroupFacts:
         owner: Member | None,
         bounds: Bounds,
         view: LogView | None,
-        cut: int | Unseen | None = None,
+        epochs: Epochs | Unseen = NO_EPOCHS,
     ) -> PartitionFacts:
         """Return the facts of one partition."""
         failure, log_start, log_end = bounds
@@ -123,7 +123,7 @@ class GroupFacts:
             log_end if log_end is not None else _end_of(partition, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
             committed=self.unread or offset,
-            cut=cut,
+            epochs=epochs,
             start=start,
             stable=stable,
             readable=readable,

@@ -34,7 +34,7 @@ from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import READ, Status, Unseen, cut_text, status_of
+from kgroup.admin.statuses import NO_EPOCHS, READ, Epochs, Status, Unseen, status_of
 from kgroup.domain import NO_LEADER_EPOCH, TopicPartition, count_of, place_of, value
 from kgroup.errors import KgroupError
 from kgroup.patterns import compile_regex, matching_topics
@@ -99,7 +99,8 @@ class SeenLog:
 
     `answer` is that about its end. `words` and `code` say why the end is unknown. `start` is where the log
     begins, where that was asked for. `stable` is where readers of committed records stop, `held_open_by`
-    whose transactions are open there. `epoch_ends` are those of leader epochs that are over.
+    whose transactions are open there. `epoch` is that of its leader, -1 where not told;
+    `epoch_ends` are those of epochs that are over.
     """
 
     answer: ListedOffset | KgroupError | None
@@ -110,20 +111,27 @@ class SeenLog:
     view: LogView | None
     stable: int | None
     held_open_by: tuple[OpenProducer, ...] | None
+    epoch: int
     epoch_ends: Mapping[int, int | Unseen]
 
-    def cut(self, offset: int | None, epoch: int) -> int | Unseen | None:
-        """Return where the log was cut before this offset, which was committed in that leader epoch."""
+    def changed(self, offset: int, epoch: int) -> Epochs | Unseen | None:
+        """Return the epochs of a commit that is not of this log as it is now, or why that is not known."""
+        if epoch <= self.epoch and epoch not in self.epoch_ends:
+            return None
         end = self.epoch_ends.get(epoch)
-        return end if isinstance(end, Unseen) or (end is not None and end < (offset or 0)) else None
+        if isinstance(end, Unseen):
+            return end
+        epochs = Epochs(epoch, self.epoch, end)
+        return epochs if epochs.why(offset) else None
 
 
 @value
 class LogColumns:
-    """The ends of the logs of `places`, and from and to which offset a record can be read behind it."""
+    """The ends and leader epochs of the logs of `places`, and where a record can be read behind an offset."""
 
     places: tuple[TopicPartition, ...]
     ends: list[int | None]
+    epochs: list[int]
     starts: list[int]
     stops: list[int]
 
@@ -155,13 +163,17 @@ class Sight(dict[TopicPartition, SeenLog]):
             starts = [those.start for those in waits]
             # Seen later than the end, a log may have records beyond it.
             stops = [min(those.stop, log.end or 0) for those, log in zip(waits, logs, strict=True)]
-            self._columns[id(places)] = LogColumns(places, [log.end for log in logs], starts, stops)
+            ends, epochs = [log.end for log in logs], [log.epoch for log in logs]
+            self._columns[id(places)] = LogColumns(places, ends, epochs, starts, stops)
         return self._columns[id(places)]
 
-    def any_cut(self, commits: Commits) -> bool:
-        """Return whether a log may have been cut before one of these offsets."""
-        return bool(self._epochs) and any(
-            self[partition].cut(offset, epoch) is not None for partition, offset, epoch, _ in commits.cells
+    def any_changed(self, commits: Commits) -> bool:
+        """Return whether one of these offsets may not be of its log as it is now."""
+        # Most are committed in the leader's present epoch, or in none.
+        as_now = not self._epochs and all(map(le, commits.epochs, self.columns(commits.places).epochs))
+        return not as_now and any(
+            self[partition].changed(offset, epoch) is not None
+            for partition, offset, epoch, _ in commits.cells
         )
 
     def __missing__(self, partition: TopicPartition) -> SeenLog:
@@ -180,7 +192,8 @@ class Sight(dict[TopicPartition, SeenLog]):
         begins = start.offset if isinstance(start, ListedOffset) else 0 if end == 0 else None
         held = self._producers.get(partition) if stable is not None and stable != end else None
         epochs = self._epochs.get(partition, _NO_EPOCHS)
-        log = self[partition] = SeenLog(answer, end, words, code, begins, view, stable, held, epochs)
+        epoch = answer.leader_epoch if isinstance(answer, ListedOffset) else -1
+        log = self[partition] = SeenLog(answer, end, words, code, begins, view, stable, held, epoch, epochs)
         return log
 
 
@@ -213,7 +226,7 @@ def rows_to_make(
     if offsets is None or not offsets.places or unread or group.type == SHARE:
         return None
     seen, committed = sight.columns(offsets.places), offsets.offsets
-    if None in seen.ends or sight.any_cut(offsets):
+    if None in seen.ends or sight.any_changed(offsets):
         return None
     waits_as = GroupFacts(group).waits
     lags = list(map(sub, seen.ends, committed))
@@ -313,18 +326,19 @@ def _row(
     lag: int | None = 0
     unreadable: int | None = 0
     status: Status | None = READ
-    cut = log.cut(offset, epoch) if log.epoch_ends else None
-    if offset != end or end is None or group.unread is not None or cut is not None:
+    changed = None if offset is None else log.changed(offset, epoch)
+    if offset != end or end is None or group.unread is not None or changed is not None:
         status = waits_as
         if offset is not None and end is not None:
-            lag, reason = behind(offset, end, cut if isinstance(cut, int) else None)
-            if status is None and log.view is not None and cut is None:
+            lag, reason = behind(offset, end, changed)
+            if status is None and log.view is not None and changed is None:
                 status = group.waiting(partition, offset, owner, (log.answer, None, end), log.view)
         else:
             lag, reason = _uncommitted(log.start, end, log.words, log.view)
             log_start = log.start if offset is None else None
         if status is None:
-            facts = group.of(partition, offset, owner, (log.answer, log_start, end), log.view, cut)
+            bounds = (log.answer, log_start, end)
+            facts = group.of(partition, offset, owner, bounds, log.view, changed or NO_EPOCHS)
             status = status_of(facts)
             unreadable = unreadable_of(facts, lag)
     waits = lag != 0
@@ -370,13 +384,13 @@ def _uncommitted(
     return None, f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
 
 
-def behind(committed: int, end: int, cut: int | None = None) -> tuple[int | None, str | None]:
+def behind(committed: int, end: int, changed: Epochs | Unseen | None = None) -> tuple[int | None, str | None]:
     """Return the lag of a committed offset, or why it is unknown: beyond the end it counts no records.
 
-    So it does beyond where the log was `cut` since.
+    So it does beyond where its log was cut since, by the epochs that have `changed`.
     """
-    if cut is not None:
-        return None, cut_text(committed, cut)
+    if isinstance(changed, Epochs) and not changed.ahead and (why := changed.why(committed)):
+        return None, why
     if committed <= end:
         return end - committed, None
     return None, f"committed offset {committed} is {committed - end} beyond the end {end} of the log"

@@ -18,7 +18,7 @@ from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, 
 from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import Named, every, expand
-from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
+from kgroup.cli.inputs.offset_files import cluster_of, parse_offsets, share_groups
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import Document, count_of
@@ -152,7 +152,9 @@ def _restore(
         return run(
             env,
             admin,
-            lambda: import_plan(admin, offsets, f"restore {file}", reason, share),
+            lambda: import_plan(
+                admin, offsets, f"restore {file}", reason, share, cluster_id=cluster_of(text)
+            ),
             consent,
             before=once_empty(env, admin, list(offsets) if wait_empty else ()),
         )

@@ -24,7 +24,7 @@ from kgroup.cli.frame.offset_changes import (
 from kgroup.cli.frame.options import make, subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import expand
-from kgroup.cli.inputs.offset_files import names_groups, parse_offsets, share_groups
+from kgroup.cli.inputs.offset_files import cluster_of, names_groups, parse_offsets, share_groups
 from kgroup.cli.inputs.reset_specs import scope_of
 from kgroup.cli.output.result import show
 from kgroup.domain import TopicPartition
@@ -130,7 +130,7 @@ def import_(
         return run(
             env,
             admin,
-            lambda: import_plan(admin, offsets, f"import {file}", reason, made, typed),
+            lambda: import_plan(admin, offsets, f"import {file}", reason, made, typed, cluster_of(text)),
             Consent(execute, yes),
             before=once_empty(env, admin, list(offsets) if wait_empty else ()),
         )

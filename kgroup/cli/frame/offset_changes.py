@@ -103,17 +103,18 @@ def import_plan(
     reason: str | None,
     share: Collection[str] = (),
     typed: Collection[str] = (),
+    cluster_id: str | None = None,
 ) -> "OffsetsPlan":
     """Return the plan that sets exactly these offsets of groups and keeps their others.
 
     Offsets of partitions that do not exist are failed items of it; absent groups in `share` become share
-    groups, and absent ones in `typed` stay absent.
+    groups, and absent ones in `typed` stay absent. `cluster_id` is that of the cluster they are from.
     """
     from kgroup.admin.change.offset_plans import Purpose, hints_for_absent, imported, look, make_plan
 
     now = look(admin, offsets, share)
     hints = hints_for_absent(admin, now, typed)
-    drafts = {**imported(admin, offsets), **{name: {} for name in hints}}
+    drafts = {**imported(admin, offsets, cluster_id), **{name: {} for name in hints}}
     return make_plan(Purpose("offsets import", spec, reason), now, drafts, hints)
 
 

@@ -153,6 +153,17 @@ def share_groups(text: str, name: str) -> frozenset[str]:
     return frozenset(str(g["group_id"]) for g in _group_documents(text, name) if g.get("type") == SHARE)
 
 
+def cluster_of(text: str) -> str | None:
+    """Return the id of the cluster that an export is of; None where it does not say."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    cluster = document.get("cluster") if isinstance(document, dict) else None
+    known = cluster.get("id") if isinstance(cluster, dict) else None
+    return known if isinstance(known, str) else None
+
+
 def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
     try:
         document = json.loads(text)

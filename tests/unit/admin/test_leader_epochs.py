@@ -5,7 +5,7 @@ from __future__ import annotations
 from kgroup.admin.models import Commits
 from kgroup.admin.read.leader_epochs import EpochEnds, epoch_ends
 from kgroup.admin.read.offsets import ListedOffset
-from kgroup.admin.statuses import PartitionFacts, PartitionStatus, Unseen, status_of
+from kgroup.admin.statuses import Epochs, PartitionFacts, PartitionStatus, Unseen, status_of
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.offset_for_leader_epoch import (
@@ -69,11 +69,18 @@ def test_each_epoch_of_a_partition_has_its_end() -> None:
 def test_an_end_that_is_not_told_is_unseen() -> None:
     known = asked(broker(ErrorCode.NOT_LEADER_OR_FOLLOWER), {A: 5})[A][5]
     assert isinstance(known, Unseen) and known.code == "NOT_LEADER_OR_FOLLOWER"
-    facts = PartitionFacts(100, committed=100, cut=known)
+    facts = PartitionFacts(100, committed=100, epochs=known)
     assert status_of(facts).name == PartitionStatus.UNKNOWN
 
 
 def test_a_log_that_was_cut_and_grew_again_is_not_read_to_its_end() -> None:
-    told = status_of(PartitionFacts(100, committed=100, cut=80))
+    told = status_of(PartitionFacts(100, committed=100, epochs=Epochs(5, NOW, 80)))
     assert (told.name, told.weight) == (PartitionStatus.BEYOND_END, "error")
-    assert told.why == "a new leader cut the log at 80, before the commit 100: what is there was written since"
+    assert told.why == "a new leader cut the log at 80, before the commit 100: what is there came since"
+
+
+def test_a_commit_in_an_epoch_that_no_leader_has_reached_is_of_another_log() -> None:
+    told = status_of(PartitionFacts(100, committed=100, epochs=Epochs(9, NOW)))
+    assert (told.name, told.weight) == (PartitionStatus.RECREATED, "error")
+    assert told.why.startswith("100 is committed in leader epoch 9, and the leader's is 7")
+    assert status_of(PartitionFacts(100, committed=100, epochs=Epochs(9))).name == PartitionStatus.IDLE

@@ -58,7 +58,7 @@ def group_of(*members: Member) -> GroupDescription:
 
 def cases() -> Iterator[tuple[GroupDescription, Commits, Sight]]:
     """Groups with and without a member, at all offsets of one log while another is read or not."""
-    ends: tuple[ListedOffset | KgroupError, ...] = (ListedOffset(END, -1, 0), Unreachable("no answer", ""))
+    ends: tuple[ListedOffset | KgroupError, ...] = (ListedOffset(END, -1, 3), Unreachable("no answer", ""))
     for group, at, other, view, end, epochs in product(
         (group_of(), group_of(MEMBER)), COMMITTED, (END, 99), VIEWS, ends, EPOCHS
     ):
@@ -67,7 +67,7 @@ def cases() -> Iterator[tuple[GroupDescription, Commits, Sight]]:
             PLACES[1]: OffsetAndMetadata(other),
             PLACES[2]: OffsetAndMetadata(END),
         }
-        last = {PLACES[0]: end, PLACES[1]: ListedOffset(END, -1, 0), PLACES[2]: ListedOffset(END, -1, 0)}
+        last = {PLACES[0]: end, PLACES[1]: ListedOffset(END, -1, 3), PLACES[2]: ListedOffset(END, -1, 3)}
         views = {PLACES[1]: LogView(0, END, readable_at=99, recent_from=-1)}
         views |= {} if view is None else {PLACES[0]: replace(view)}
         yield group, Commits.of(stored), Sight(last, {}, views, epochs=epochs)
@@ -131,7 +131,7 @@ def test_rows_wait_only_where_none_shows_a_fault() -> None:
 
 def test_rows_are_those_of_the_look_though_the_logs_moved_on() -> None:
     view = LogView(0, END, readable_at=99)
-    ends = {PLACES[0]: ListedOffset(END, -1, 0)}
+    ends = {PLACES[0]: ListedOffset(END, -1, 3)}
     group, stored = group_of(), Commits.of({PLACES[0]: OffsetAndMetadata(40)})
     at_once = rows(group, stored, Sight(ends, {}, {PLACES[0]: replace(view)}))
     lazy = described(group, stored, Sight(ends, {}, {PLACES[0]: view}))
@@ -145,7 +145,7 @@ def test_rows_are_those_of_the_look_though_the_logs_moved_on() -> None:
 )
 def test_a_group_with_rows_to_make_is_used_as_one_that_has_them(use: object) -> None:
     assert callable(use)
-    ends = dict.fromkeys(PLACES, ListedOffset(END, -1, 0))
+    ends = dict.fromkeys(PLACES, ListedOffset(END, -1, 3))
     stored = Commits.of(dict.fromkeys(PLACES, OffsetAndMetadata(END)))
     sight = Sight(ends, {})
     lazy = described(group_of(MEMBER), stored, sight)

@@ -11,9 +11,11 @@ import pytest
 from kgroup.admin import statuses
 from kgroup.admin.statuses import (
     ERROR,
+    NO_EPOCHS,
     OK,
     SPAN_MS,
     UNSEEN,
+    Epochs,
     Owner,
     PartitionFacts,
     PartitionStatus,
@@ -51,6 +53,7 @@ def made(by: Random) -> PartitionFacts:
         "end": by.randrange(7),
         "exists": by.random() < 0.95,
         "rebuilt": by.random() < 0.05,
+        "epochs": by.choice([NO_EPOCHS] * 18 + [Epochs(5, 3), Epochs(2, 3, by.randrange(7))]),
         "committed": by.choice([None, *range(7)]),
         "start": by.choice([0, 0, *range(7)]),
         "stable": by.choice([7, 7, *range(7)]),
@@ -71,7 +74,7 @@ def made(by: Random) -> PartitionFacts:
 
 
 LOOKS = [field.name for field in fields(PartitionFacts) if field.name not in ("shared", "now_ms")]
-STATES = 5_000
+STATES = 30_000
 
 
 def test_every_combination_of_facts_has_a_status_that_says_why() -> None:
