@@ -79,8 +79,8 @@ def _apart(facts: Facts) -> tuple[set[TopicPartition], set[TopicPartition]] | No
     stopped = _stopped(facts)
     if len(stopped) < 2:
         return None
-    last = max(facts.committed_ms.get(partition, -1) for partition in stopped)
-    going = {partition for partition, ms in facts.committed_ms.items() if ms > last}
+    last = max(facts.log.committed_ms.get(partition, -1) for partition in stopped)
+    going = {partition for partition, ms in facts.log.committed_ms.items() if ms > last}
     return (stopped, going) if going else None
 
 

@@ -162,8 +162,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
             since = f"rebalancing since {utc(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
-        recorded = facts.state.members if facts.state is not None and code == "KG101" else {}
-        for member in recorded.values():
+        for member in facts.recorded_members.values() if code == "KG101" else ():
             if member.state == MemberStatus.REVOKING and started:
                 yield _deadline(facts, member, started.timestamp_ms)
     elif code == "KG118":
@@ -229,9 +228,8 @@ def _waiting(facts: Facts) -> _Waiting | None:
     completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
         return None
-    recorded = facts.state.members if facts.state is not None else {}
     # Only records show what a member has to revoke of a deleted topic: brokers omit it.
-    now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
+    now = {m.member_id: (facts.recorded_members.get(m.member_id), m) for m in facts.group.known_members}
     done = (MemberStatus.STABLE, MemberStatus.WAITING)
     late = [
         _Late(member, view, state, _missed(facts, view.member_epoch) or started)
@@ -371,7 +369,7 @@ def _last_commit(facts: Facts, member: RecordedMember) -> int:
 
 def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
     who = whereabouts(member)
-    if gone := facts.gone.get(member.member_id):
+    if gone := facts.log.gone.get(member.member_id):
         who += f" has to give up {some(gone)} of a topic that was deleted or recreated, and"
     elif member.rebalance_timeout_ms < 0:
         return who
@@ -407,7 +405,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         producer: {
             partition: commit for partition, commit in partitions.items() if partition in facts.pending
         }
-        for producer, partitions in facts.logged.items()
+        for producer, partitions in facts.log.pending.items()
     }
     age_s = _open_for_s(facts)
     if age_s is None:

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Finding, GroupDescription, Node, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
@@ -24,13 +25,10 @@ from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.group_records import Recorded
     from kgroup.admin.diagnose.handled import DeliveryLog
     from kgroup.admin.diagnose.held_open import HeldOpen
     from kgroup.history.fold.events import Event
-    from kgroup.history.fold.restarts import Restart
-    from kgroup.history.fold.view import View
-    from kgroup.history.log_items import Committed
+    from kgroup.history.fold.view import RecordedMember, View
 
 T = TypeVar("T")
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
@@ -45,6 +43,8 @@ DESCRIBED = ("offsets", "log ends", "stable offset")
 SECOND_LOOK, INTERVAL_S = "a second look", 1.0
 OPEN_S = 10
 """The age in the log from which a transaction that holds offsets open counts as one that does not end."""
+
+_NOTHING = Recorded()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,11 @@ class Facts:
         return replace(self, **looks) if looks else self  # type: ignore[arg-type]
 
     @property
+    def log(self) -> Recorded:
+        """What its records say; empty where they could not be read."""
+        return self.recorded or _NOTHING
+
+    @property
     def history(self) -> Sequence[Event] | None:
         """The events that the log still holds."""
         return None if self.recorded is None else self.recorded.events
@@ -114,41 +119,16 @@ class Facts:
     @property
     def state(self) -> View | None:
         """The group in its records."""
-        return None if self.recorded is None else self.recorded.state
+        return self.log.state
 
     @property
-    def logged(self) -> Mapping[int, Mapping[TopicPartition, Committed]]:
-        """The offsets that a transaction holds open by its records, by producer."""
-        return {} if self.recorded is None else self.recorded.pending
-
-    @property
-    def committed_ms(self) -> Mapping[TopicPartition, int]:
-        """When the offsets of its members' partitions last changed."""
-        return {} if self.recorded is None else self.recorded.committed_ms
-
-    @property
-    def repeated(self) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Since and until when unchanged offsets were committed again: who does so need not get on."""
-        return {} if self.recorded is None else self.recorded.repeated
+    def recorded_members(self) -> Mapping[str, RecordedMember]:
+        """The members in its records, by id."""
+        return {} if self.state is None else self.state.members
 
     def last_commit_ms(self, partition: TopicPartition) -> int:
         """Return when a partition of a member was last committed, with whatever offset; -1 for never."""
-        return self.repeated.get(partition, (-1, self.committed_ms.get(partition, -1)))[1]
-
-    @property
-    def gone(self) -> Mapping[str, frozenset[TopicPartition]]:
-        """What members own of topics that no longer exist."""
-        return {} if self.recorded is None else self.recorded.gone
-
-    @property
-    def restarts(self) -> Sequence[Restart]:
-        """Its static members that rejoined after their session."""
-        return () if self.recorded is None else self.recorded.restarts
-
-    @property
-    def rebuilt(self) -> frozenset[TopicPartition]:
-        """The partitions that were committed for a former topic of the same name."""
-        return frozenset() if self.recorded is None else self.recorded.rebuilt
+        return self.log.repeated.get(partition, (-1, self.log.committed_ms.get(partition, -1)))[1]
 
     @property
     def rows(self) -> Iterator[Placed]:
@@ -210,13 +190,13 @@ class Facts:
 
     def is_whole(self, since_ms: int) -> bool:
         """Return whether compaction took nothing of what happened since then."""
-        return self.recorded is None or self.recorded.whole_from_ms <= max(since_ms, -1)
+        return self.log.whole_from_ms <= max(since_ms, -1)
 
     def lost(self, since_ms: int, what: str) -> Unseen | None:
         """Return that the log may have lost what happened since then, which would show `what`."""
-        if self.recorded is None or self.is_whole(since_ms):
+        if self.is_whole(since_ms):
             return None
-        left = f"compaction left only a part of the records before {utc(self.recorded.whole_from_ms)}"
+        left = f"compaction left only a part of the records before {utc(self.log.whole_from_ms)}"
         return Unseen(HISTORY, "COMPACTED", f"{what} is not known: {left}")
 
     @property
@@ -243,8 +223,9 @@ class Facts:
     @property
     def open_since_ms(self) -> int | None:
         """When the first of the offsets that are held open was written, by the log."""
-        begun = (pair for those in self.logged.values() for pair in those.items() if pair[0] in self.pending)
-        return min((commit.timestamp_ms for _, commit in begun), default=None)
+        pending = self.log.pending.values()
+        begun = (commit for those in pending for p, commit in those.items() if p in self.pending)
+        return min((commit.timestamp_ms for commit in begun), default=None)
 
     @property
     def rebalanced_throughout(self) -> bool:
@@ -419,7 +400,7 @@ def _with_pending(facts: Facts, reported: frozenset[TopicPartition] | KgroupErro
 
 
 def _pending_in_log(facts: Facts) -> frozenset[TopicPartition]:
-    return frozenset(partition for partitions in facts.logged.values() for partition in partitions)
+    return frozenset(partition for partitions in facts.log.pending.values() for partition in partitions)
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> list[Facts]:

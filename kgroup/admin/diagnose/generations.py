@@ -186,7 +186,7 @@ def _commits(facts: Facts) -> Iterator[Event]:
 def _last_of(facts: Facts, commits: Iterable[Event]) -> dict[TopicPartition, int]:
     ended = sorted((event.last_ms, event.partitions) for event in commits)
     last = {partition: ms for ms, partitions in ended for partition in partitions}
-    stood = {p: since_ms for p, (since_ms, _) in facts.repeated.items() if p in last and since_ms >= 0}
+    stood = {p: since_ms for p, (since_ms, _) in facts.log.repeated.items() if p in last and since_ms >= 0}
     return {**last, **stood}
 
 

@@ -50,7 +50,7 @@ def _missing(facts: Facts) -> Iterator[Expected]:
     bound_ms = registration.wait_ms
     if bound_ms is None:
         # The group's rebalance timeout; 0 where no member sent one.
-        members = facts.state.members.values() if facts.state is not None else ()
+        members = facts.recorded_members.values()
         bound_ms = max((member.rebalance_timeout_ms for member in members), default=0)
     ends = (Kind.REBALANCE_COMPLETED, Kind.GROUP_EMPTIED)
     changes = [event.timestamp_ms for event in facts.history if event.kind in ends]

@@ -61,7 +61,6 @@ from kgroup.history.sources.live import LiveTopic
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.histories import Past
-    from kgroup.history.fold.view import RecordedMember
 
 ENDS = "log ends"
 SOME = 3
@@ -267,7 +266,7 @@ class Course:
         }
         """The same of partitions that it never committed, with when members ended."""
         last_ms = read_of_late(facts) if self._ends else self._last_ms
-        self.committed_ms = last_ms if self.unread or self.fresh else facts.committed_ms
+        self.committed_ms = last_ms if self.unread or self.fresh else facts.log.committed_ms
         self.aged = {*self.undecided, *self.begun, *self.unread, *self.fresh}
         """The partitions of which records are aged."""
         self.times: Times = {}
@@ -534,7 +533,7 @@ class Course:
 
     def owner(self, row: OffsetRow) -> Owner | None:
         """Return the owner of a partition with the time that it has between two polls."""
-        recorded = self._members.get(row.member_id or "")
+        recorded = self.facts.recorded_members.get(row.member_id or "")
         name = row.instance_id or row.member_id or ""
         if recorded is None or recorded.rebalance_timeout_ms < 0:
             return Owner(name)
@@ -562,7 +561,7 @@ class Course:
         return got_ms if self.facts.is_whole(since_ms) else since_ms
 
     def _speaks_classic(self, member_id: str | None) -> bool:
-        member = self._members.get(member_id or "")
+        member = self.facts.recorded_members.get(member_id or "")
         return self.facts.group.type == CLASSIC or (member is not None and member.protocol == CLASSIC)
 
     def progress(self, partition: TopicPartition, row: OffsetRow, waits_ms: int) -> Progress | Unseen | None:
@@ -626,10 +625,6 @@ class Course:
     @cached_property
     def _events(self) -> Mapping[Kind, list[Event]]:
         return grouped((event.kind, event) for event in self.facts.history or ())
-
-    @cached_property
-    def _members(self) -> Mapping[str, RecordedMember]:
-        return self.facts.state.members if self.facts.state is not None else {}
 
     @cached_property
     def _completed_ms(self) -> int:
@@ -719,7 +714,7 @@ class Course:
     @cached_property
     def _unsure(self) -> set[TopicPartition]:
         """The partitions of which compaction left one commit: it may be the last of many of one offset."""
-        return {partition for partition, (since_ms, _) in self.facts.repeated.items() if since_ms < 0}
+        return {partition for partition, (since_ms, _) in self.facts.log.repeated.items() if since_ms < 0}
 
     @cached_property
     def _usual_ms(self) -> int:
@@ -743,7 +738,7 @@ class Course:
     def _held_ms(self) -> Mapping[TopicPartition, int]:
         """The newest commit of what the owner of a partition holds, by partition."""
         held: dict[TopicPartition, int] = {}
-        for member in self._members.values():
+        for member in self.facts.recorded_members.values():
             newest = max((self.committed_ms.get(where, -1) for where in member.holds), default=-1)
             held |= dict.fromkeys(member.holds - held.keys(), newest)
         return held
@@ -945,21 +940,20 @@ def _made(
 
 def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
     """Yield what the history says of partitions whatever else is known of them."""
-    for partition, row in facts.rows if facts.rebuilt else ():
+    for partition, row in facts.rows if facts.log.rebuilt else ():
         if row.status is None or row.status.name in (PartitionStatus.GONE, PartitionStatus.UNLEADERED):
             continue
-        if partition in facts.rebuilt and row.committed_offset is not None:
+        if partition in facts.log.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
             yield partition, status_of(known)
     unsubscribed = facts.placed(PartitionStatus.UNSUBSCRIBED)
     stopped = read_of_late(facts) if unsubscribed else {}
-    unheld_ms = facts.recorded.unheld_ms if facts.recorded is not None else {}
     for partition, row in unsubscribed:
-        if row.work and partition not in facts.rebuilt:
+        if row.work and partition not in facts.log.rebuilt:
             if facts.history is None and HISTORY not in facts.left_out:
                 what = "whether a member read it of late is in its history, which is not known"
                 yield partition, unknown(Unseen(HISTORY, "NOT_SEEN", what))
-            elif partition in stopped and (at_ms := unheld_ms.get(partition, -1)) >= facts.since_ms:
+            elif partition in stopped and (at_ms := facts.log.unheld_ms.get(partition, -1)) >= facts.since_ms:
                 until = utc(at_ms)
                 why = f"no member subscribes to it, it was read until {until}, and records wait"
                 yield partition, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)

@@ -100,8 +100,7 @@ def _started_again(facts: Facts) -> list[tuple[str, int]]:
     Several members of one process, or on one host, may have the same.
     """
     joined, before, at_once = Counter[str](), Counter[str](), Counter[str]()
-    if facts.state is not None:
-        at_once.update(member.client for member in facts.state.members.values())
+    at_once.update(member.client for member in facts.recorded_members.values())
     here: defaultdict[str, set[str | None]] = defaultdict(set)
     moves = (event for event in facts.recent if event.kind in _COMING_AND_GOING)
     # Of one generation, who went made room for who came.

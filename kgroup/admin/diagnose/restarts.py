@@ -21,8 +21,8 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
     A member whose session would by now cover its restart is omitted.
     """
-    recent = [restart for restart in facts.restarts if restart.back_ms >= facts.since_ms]
-    members = facts.state.members.values() if recent and facts.state is not None else ()
+    recent = [restart for restart in facts.log.restarts if restart.back_ms >= facts.since_ms]
+    members = facts.recorded_members.values()
     slow = [
         restart
         for restart in recent

@@ -49,13 +49,13 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
     rows = facts.with_status(PartitionStatus.STALLED)
     stalled = {partition for partition, _, status in rows if status.weight == weight}
-    if not stalled or facts.state is None:
+    if not stalled:
         return []
-    last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.committed_ms}
+    last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.log.committed_ms}
     newest = max(last_ms.values(), default=-1)
     began = facts.completed_ms
     silent = []
-    for member in facts.state.members.values():
+    for member in facts.recorded_members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue
@@ -113,18 +113,19 @@ def _left_behind(
 
 def _repeats(facts: Facts, partition: TopicPartition) -> bool:
     """Return whether its owner commits again and again where it stands."""
-    since_ms, until_ms = facts.repeated.get(partition, (-1, -1))
+    since_ms, until_ms = facts.log.repeated.get(partition, (-1, -1))
     return since_ms >= 0 and facts.age_ms(until_ms) <= REPEATS_MS
 
 
 def _last_sign_ms(facts: Facts, partition: TopicPartition) -> int:
     """Return when a partition's owner got on or, if it commits nothing any more, when it last did."""
-    return facts.committed_ms[partition] if _repeats(facts, partition) else facts.last_commit_ms(partition)
+    got_on_ms = facts.log.committed_ms[partition]
+    return got_on_ms if _repeats(facts, partition) else facts.last_commit_ms(partition)
 
 
 def _committed(facts: Facts, partition: TopicPartition) -> str:
     if _repeats(facts, partition):
-        return f"committed at {utc(facts.committed_ms[partition])} and again and again since"
+        return f"committed at {utc(facts.log.committed_ms[partition])} and again and again since"
     return f"last committed at {utc(_last_sign_ms(facts, partition))}"
 
 

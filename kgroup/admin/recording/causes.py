@@ -129,7 +129,7 @@ def _topics(facts: Facts, code: str) -> list[str]:
         for row in facts.group.offsets
         if row.gone or (row.status is not None and row.status.name in NOT_THE_SAME_TOPIC)
     }
-    held = {partition.topic for places in facts.gone.values() for partition in places}
+    held = {partition.topic for places in facts.log.gone.values() for partition in places}
     lost = {p.topic for event in facts.recent if event.kind in REMOVED for p in event.partitions}
     return sorted(rows | held | (lost & facts.gone_topics))
 
@@ -232,4 +232,4 @@ def _owners(facts: Facts) -> Iterator[tuple[PartitionStatus, str, int]]:
     hosts = {member.member_id: member.host for member in facts.group.known_members if member.host}
     for partition, row in facts.rows:
         if row.status is not None and row.member_id in hosts:
-            yield row.status.name, hosts[row.member_id], facts.committed_ms.get(partition, -1)
+            yield row.status.name, hosts[row.member_id], facts.log.committed_ms.get(partition, -1)
