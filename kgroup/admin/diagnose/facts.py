@@ -174,18 +174,23 @@ class Facts:
             for those in by_weight.values():
                 yield those[0][1], [partition for partition, _ in those]
 
+    @property
+    def best_clock(self) -> Clock:
+        """The brokers' clock where that is known, else this machine's."""
+        return self.clock or Clock(self.now_ms)
+
     def age_ms(self, written_ms: int) -> int:
-        """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
-        return (self.clock or Clock(self.now_ms)).age_ms(written_ms)
+        """Return the minimum age of a coordinator's record."""
+        return self.best_clock.age_ms(written_ms)
 
     def is_older(self, written_ms: int, bound_ms: int) -> bool | None:
         """Return whether a coordinator's record is this old; None where no clock shows that."""
-        return (self.clock or Clock(self.now_ms)).is_older(written_ms, bound_ms)
+        return self.best_clock.is_older(written_ms, bound_ms)
 
     @property
     def clock_words(self) -> tuple[str, ...]:
         """What is wrong, or may be, with the clocks by which ages were measured."""
-        words = self.clock.off if self.clock is not None else None
+        words = self.best_clock.off
         return () if words is None else (words,)
 
     def is_whole(self, since_ms: int) -> bool:

@@ -30,7 +30,7 @@ from kgroup.admin.diagnose.generations import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
-from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, Clock, clocks_of
+from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, clocks_of
 from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions
@@ -355,7 +355,7 @@ class Course:
     def newest_stamped(self) -> Iterator[At]:
         """The newest records by their stamps, of topics whose records may be stamped late."""
         late = {topic for topic, ms in self._delayed.items() if ms > 0}
-        for partition, at in self._clock.stamps.items() if late else ():
+        for partition, at in self.facts.best_clock.stamps.items() if late else ():
             if partition.topic in late:
                 yield partition, at.offset
 
@@ -399,7 +399,7 @@ class Course:
     def _shifts(self) -> Mapping[str, int]:
         """How late the records of topics are stamped at most, where producers' clocks may be off."""
         ages = grouped(
-            (at[0].topic, self._clock.most_ms - ms)
+            (at[0].topic, self.facts.best_clock.most_ms - ms)
             for at in self.newest_stamped()
             if isinstance(ms := self.times.get(at), int)
         )
@@ -413,10 +413,6 @@ class Course:
             return {}
         least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
         return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
-
-    @property
-    def _clock(self) -> Clock:
-        return self.facts.clock or Clock(self.facts.now_ms)
 
     @property
     def records(self) -> Iterator[At]:
@@ -445,7 +441,7 @@ class Course:
         waits = self._begins(partition, row) if held else self.came_ms(partition, row)
         if not isinstance(waits, int):
             return _untimed(partition, row, waits)
-        clock = self._clock
+        clock = self.facts.best_clock
         made = self.progress(partition, row, waits) if unseen is None else Progress(-1, waits_ms=unseen)
         statuses = []
         # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
@@ -492,7 +488,7 @@ class Course:
         sure = not behind or first.weight == ERROR
         if sure and first.name == last.name and first.weight == last.weight:
             return first
-        waits = f"{partition}: how long records wait: {self._clock.words or EITHER}"
+        waits = f"{partition}: how long records wait: {self.facts.best_clock.words or EITHER}"
         return unknown(Unseen("clock", "CLOCK_UNSURE", waits))
 
     def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:
@@ -511,7 +507,7 @@ class Course:
         starts = [transaction.start_ms for transaction in self.opened.get(partition, ())]
         written = self.times.get((partition, row.last_stable_offset or 0))
         if not isinstance(written, int) and row.status is not None and row.status.unseen == NOT_READ:
-            written = self._clock.least_ms - OPEN_MS  # the description shows that it is that old
+            written = self.facts.best_clock.least_ms - OPEN_MS  # the description shows that it is that old
         return min((ms for ms in starts if ms >= 0), default=written)
 
     def left_behind(self, partition: TopicPartition, row: OffsetRow) -> Status:
@@ -677,7 +673,9 @@ class Course:
         topics = {partition.topic for partition in (*self.begun, *self.fresh, *self.unread)}
         dark = [p for p, row in self.facts.rows if row.log_end_offset is None and p.topic in topics]
         unseen = {p.topic: Unseen(ENDS, "NOT_READ", f"{p}: its log could not be read") for p in dark}
-        unseen |= {p.topic: future(p) for p in self._clock.stamps if self._clock.is_future(p)}
+        unseen |= {
+            p.topic: future(p) for p in self.facts.best_clock.stamps if self.facts.best_clock.is_future(p)
+        }
         return {topic: why for topic, why in unseen.items() if topic not in self._rightly_stamped}
 
     @cached_property

@@ -136,7 +136,7 @@ class Sharing(Course):
         came_ms, delivered_ms = super().came_ms(partition, row), self._handled[partition].delivered_ms
         if not isinstance(came_ms, int):
             return came_ms
-        known_ms = came_ms if not self.unstamped else self._clock.most_ms
+        known_ms = came_ms if not self.unstamped else self.facts.best_clock.most_ms
         return known_ms if delivered_ms is None else min(known_ms, delivered_ms)
 
     def owner(self, row: OffsetRow) -> Owner:
