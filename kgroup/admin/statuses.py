@@ -64,6 +64,16 @@ NOT_THE_SAME_TOPIC = (PartitionStatus.GONE, PartitionStatus.RECREATED)
 """The statuses of partitions whose committed offset is of a topic that is no more."""
 
 
+LOOKS = HISTORY, SETTINGS, TRANSACTIONS, LAG, ASSIGNMENTS = (
+    "history",
+    "settings",
+    "transactions",
+    "lag",
+    "assignments",
+)
+"""The looks that may be left out of a check-up: then nothing is reported about what they show."""
+
+
 @value
 class Unseen:
     """A look that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""

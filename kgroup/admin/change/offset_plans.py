@@ -40,11 +40,12 @@ from kgroup.admin.read.lag import readers_known, topics_matched, topics_read
 from kgroup.admin.read.listing import list_groups
 from kgroup.admin.read.offsets import LATEST, ListedOffset, leader_of, list_offsets
 from kgroup.admin.read.outside import outside_commits
-from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_offsets, unread_starts
+from kgroup.admin.read.share_offsets import ShareOffsets, stored_offsets, unread_starts
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.admin.shell import command, word
 from kgroup.domain import (
+    SHARE_STATE_TOPIC,
     Document,
     MemberStatus,
     OffsetAndMetadata,
@@ -245,7 +246,7 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
     unsure = any(report.without_start for report in shared.values())
-    stores = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
+    stores = cluster.topics([SHARE_STATE_TOPIC]).get(SHARE_STATE_TOPIC) if unsure else None
     # The first reason why some of a group's start offsets may not have been reported.
     unread = {name: next(iter(unread_starts(name, report, stores)), None) for name, report in shared.items()}
     groups = {}

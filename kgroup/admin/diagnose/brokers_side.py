@@ -5,11 +5,11 @@ commits nothing while `__transaction_state` has too few replicas in sync.
 """
 
 from kgroup.admin.codes import UNTRANSACTED
-from kgroup.admin.diagnose.facts import LAG, Facts, missed
+from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Finding, TopicDescription
 from kgroup.admin.read.in_sync import InSync
-from kgroup.admin.statuses import ERROR, OK, WARN, PartitionStatus, Unseen
+from kgroup.admin.statuses import ERROR, LAG, OK, WARN, PartitionStatus, Unseen
 from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Kind

@@ -259,7 +259,7 @@ def unshown(facts: Facts) -> Iterator[Unseen]:
     if stuck is None:
         why = "nothing was committed for a minute, or this machine's clock is not the brokers'"
         what = f"for how long it is {facts.group.state} is not known: {why}"
-        yield Unseen(CLOCK_UNSURE.look, CLOCK_UNSURE.code, what)
+        yield replace(CLOCK_UNSURE, message=what)
     # The first epoch that a member missed began before the first one that is left.
     missed = [each for each in waiting.late if 0 < (each.member.member_epoch or 0) < each.missed.epoch - 1]
     lost = facts.lost(-1, f"since when it is {facts.group.state}") if missed else None

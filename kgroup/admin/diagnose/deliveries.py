@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
-from kgroup.admin.diagnose.facts import HISTORY, INTERVAL_S, LAG, SECOND_LOOK, Facts, missed, seen_once
+from kgroup.admin.diagnose.facts import INTERVAL_S, SECOND_LOOK, Facts, missed, seen_once
 from kgroup.admin.diagnose.reading import undecided, with_statuses
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
@@ -11,7 +11,7 @@ from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.share_offsets import ShareOffsets, share_offsets
-from kgroup.admin.statuses import READING, PartitionStatus, Unseen, Weight, unknown
+from kgroup.admin.statuses import HISTORY, LAG, READING, PartitionStatus, Unseen, Weight, unknown
 from kgroup.domain import SHARE_STATE_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 

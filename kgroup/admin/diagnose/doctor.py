@@ -13,7 +13,7 @@ from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses, unshown
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
-from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, TRANSACTIONS, Facts, gather, settle
+from kgroup.admin.diagnose.facts import Facts, gather, settle
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.group_size import look_at_the_limits
 from kgroup.admin.diagnose.held_open import look_at_what_is_held_open
@@ -27,11 +27,11 @@ from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clocks_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.refusals import item_error
-from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.admin.statuses import HISTORY, SETTINGS, TRANSACTIONS, WEIGHTS, PartitionStatus, Unseen, Weight
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
-__all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
+__all__ = ["Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 VERDICTS = HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
 PATIENCE_S = 10.0
 _RANK = {ERROR: 0, WARN: 1, INFO: 2}

@@ -16,10 +16,20 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Finding, GroupDescription, Node, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.group_facts import ENDS
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
-from kgroup.admin.statuses import PartitionStatus, Status, Unseen
+from kgroup.admin.statuses import (
+    ASSIGNMENTS,
+    HISTORY,
+    LAG,
+    SETTINGS,
+    TRANSACTIONS,
+    PartitionStatus,
+    Status,
+    Unseen,
+)
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of, value
 from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
@@ -33,14 +43,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
 ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
-HISTORY, SETTINGS, TRANSACTIONS = "history", "settings", "transactions"
-LAG, ASSIGNMENTS = "lag", "assignments"
-LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LAG, ASSIGNMENTS)
-"""The polls that may be excluded: then nothing is reported about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
-DESCRIBED = ("offsets", "log ends", "stable offset")
+DESCRIBED = ("offsets", ENDS, "stable offset")
 """Looks whose failures a description reports among its errors."""
 SECOND_LOOK, INTERVAL_S = "a second look", 1.0
+HELD_OPEN = "open transactions"
 OPEN_S = 10
 """The age in the log from which a transaction that holds offsets open counts as one that does not end."""
 
@@ -401,7 +408,7 @@ def _with_pending(facts: Facts, reported: frozenset[TopicPartition] | KgroupErro
         return facts.also(pending=reported) if reported else facts
     logged = facts.also(pending=_pending_in_log(facts))
     told = facts.state is not None and _too_old(reported)
-    return logged if told else logged.also(missed("open transactions", reported))
+    return logged if told else logged.also(missed(HELD_OPEN, reported))
 
 
 def _pending_in_log(facts: Facts) -> frozenset[TopicPartition]:

@@ -9,14 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from kgroup.admin.diagnose.facts import LAG, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.broker_clock import FUTURE_MS
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.outside import commits_in
 from kgroup.admin.read.readable import TIMES, Came, first_read, future
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import LOOPS, SUSPECT_MS, Unseen
+from kgroup.admin.statuses import LAG, LOOPS, SUSPECT_MS, Unseen
 from kgroup.domain import CLASSIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind, duration_text

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.deliveries import waits
-from kgroup.admin.diagnose.facts import SETTINGS, Facts, missed
+from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.diagnose.handled import REJECTED_AFTER
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.settings import number_of, settings_of_groups
 from kgroup.admin.shell import command
-from kgroup.admin.statuses import LOOPS
+from kgroup.admin.statuses import LOOPS, SETTINGS
 from kgroup.domain import count_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from kgroup.admin.diagnose.facts import SETTINGS, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
 from kgroup.admin.settings import asked_once
+from kgroup.admin.statuses import SETTINGS
 from kgroup.domain import count_of
 from kgroup.errors import KgroupError
 

@@ -10,7 +10,7 @@ from statistics import median_high
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.commits import items_from
-from kgroup.admin.diagnose.facts import Facts, missed
+from kgroup.admin.diagnose.facts import HELD_OPEN, Facts, missed
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.statuses import SPAN_MS, TWICE
 from kgroup.domain import value
@@ -56,7 +56,7 @@ def look_at_what_is_held_open(cluster: ClusterView, facts: list[Facts]) -> list[
 
 def _with(facts: Facts, seen: HeldOpen | KgroupError) -> Facts:
     if isinstance(seen, KgroupError):
-        return facts.also(missed("open transactions", seen))
+        return facts.also(missed(HELD_OPEN, seen))
     return facts.also(held_open=seen)
 
 

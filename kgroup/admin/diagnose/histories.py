@@ -6,15 +6,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import HISTORY, Facts, missed
+from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.diagnose.group_records import Recorded, look_into
 from kgroup.admin.diagnose.handled import DeliveryLog, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
-from kgroup.admin.statuses import Unseen
+from kgroup.admin.refusals import is_gone
+from kgroup.admin.statuses import HISTORY, Unseen
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.commits import Learned
@@ -96,8 +97,7 @@ class Past:
             topic = LiveTopic(transport, timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
             return look_into_deliveries(topic, names.topic_names, self._wanted)
         except KgroupError as error:
-            absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return {} if absent else error
+            return {} if is_gone(error) else error
 
     def topic(self) -> LiveTopic | KgroupError:
         """Return the topic, opened now if it was not, or why it cannot be read."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from kgroup.admin.diagnose.commits import Key, Point, hand_over
-from kgroup.admin.diagnose.facts import HISTORY, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.histories import Past
 from kgroup.admin.diagnose.reading import At, Course, Times, with_statuses
 from kgroup.admin.discovery import ClusterView
@@ -21,7 +21,7 @@ from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.readable import TIMES, untimed
 from kgroup.admin.read.record_times import Untimed, once_each, times_at
 from kgroup.admin.refusals import code_name
-from kgroup.admin.statuses import WARN, PartitionStatus, Status, Unseen, unknown
+from kgroup.admin.statuses import HISTORY, WARN, PartitionStatus, Status, Unseen, unknown
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError

@@ -15,7 +15,7 @@ from statistics import median_high
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Point, Step, steps_of
-from kgroup.admin.diagnose.facts import HISTORY, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.generations import (
     Held,
     emptied_ms,
@@ -31,7 +31,7 @@ from kgroup.admin.diagnose.generations import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, clocks_of
-from kgroup.admin.read.group_facts import NOT_READ
+from kgroup.admin.read.group_facts import ENDS, NOT_READ
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions
 from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
@@ -39,6 +39,7 @@ from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
     ERROR,
+    HISTORY,
     LOOPS,
     OPEN_MS,
     SPAN_MS,
@@ -62,7 +63,6 @@ from kgroup.history.sources.live import LiveTopic
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.histories import Past
 
-ENDS = "log ends"
 SOME = 3
 """The number of a partition's own commits in a row that say how often it is committed."""
 SAMPLES = 5
@@ -489,7 +489,7 @@ class Course:
         if sure and first.name == last.name and first.weight == last.weight:
             return first
         waits = f"{partition}: how long records wait: {self.facts.best_clock.words or EITHER}"
-        return unknown(Unseen("clock", "CLOCK_UNSURE", waits))
+        return unknown(replace(CLOCK_UNSURE, message=waits))
 
     def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:
         """Return the status of a partition whose history is not known; for one held back, why it is not."""

@@ -13,13 +13,15 @@ from itertools import pairwise
 
 from kgroup.admin.diagnose.commits import SHORT_MS, Learned, Point, Step
 from kgroup.admin.diagnose.deliveries import is_recorded
-from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.handled import Done, Handled
 from kgroup.admin.diagnose.reading import At, Course, Times
 from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.readable import TIMES
 from kgroup.admin.read.record_times import Age, Untimed
 from kgroup.admin.statuses import (
+    HISTORY,
+    LAG,
     LOOPS,
     READING,
     SPAN_MS,

@@ -6,7 +6,7 @@ from math import inf
 from operator import add
 
 from kgroup.admin.codes import ERROR
-from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
+from kgroup.admin.diagnose.facts import Facts, Going
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
@@ -17,7 +17,7 @@ from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
-from kgroup.admin.statuses import PartitionStatus, Unseen
+from kgroup.admin.statuses import LAG, TRANSACTIONS, PartitionStatus, Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError

@@ -25,7 +25,15 @@ from kgroup.admin.models import (
 from kgroup.admin.read.members import classic_member, consumer_member, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
+from kgroup.domain import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TopicPartition,
+    first_of,
+    grouped,
+    offsets_partition_of,
+    value,
+)
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -252,7 +260,7 @@ def _with_offsets(
         topics_matched,
         topics_read,
     )
-    from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
+    from kgroup.admin.read.share_offsets import stored_offsets
 
     share = {group.group_id for group in groups if group.type == SHARE}
     offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share, held)
@@ -275,7 +283,7 @@ def _with_offsets(
         for _, name in part.by_role
     }
     if share:
-        needed.add(SHARE_STATE)
+        needed.add(SHARE_STATE_TOPIC)
     alike = {id(commits.places): commits.places for commits in stored.values()}
     committed = set[TopicPartition]().union(*alike.values())
     if groups:
@@ -430,9 +438,9 @@ def _complete(
     to_make = lag.rows_to_make(group, stored, seen.sight, unread)
     rows = () if to_make else lag.rows(group, stored, seen.sight, unread)
     if name in seen.shared:
-        from kgroup.admin.read.share_offsets import SHARE_STATE, share_rows, unread_starts
+        from kgroup.admin.read.share_offsets import share_rows, unread_starts
 
-        errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
+        errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE_TOPIC))
         rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
     read = seen.read[name]

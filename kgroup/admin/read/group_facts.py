@@ -19,13 +19,13 @@ from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.admin.statuses import NO_EPOCHS, Epochs, Owner, PartitionFacts, Status, Unseen, status_of
+from kgroup.admin.statuses import HISTORY, NO_EPOCHS, Epochs, Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.patterns import Pattern, compile_regex, fault_of
 
 COMMITS_UNREAD = Unseen("offsets", "NOT_READ", "what is committed could not be read")
-HISTORY = "history"
+ENDS = "log ends"
 NOT_READ = Unseen(
     HISTORY, "NOT_LOOKED_AT", "records wait; whether its reader goes on is in the history, which doctor reads"
 )
@@ -225,8 +225,8 @@ def _owner(member: Member) -> Owner:
 
 def _end_of(partition: TopicPartition, failure: object) -> Unseen:
     if isinstance(failure, KgroupError):
-        return Unseen("log ends", code_name(failure), f"{partition}: {failure.message}")
-    return Unseen("log ends", "NOT_READ", f"{partition}: the end of its log is not known")
+        return Unseen(ENDS, code_name(failure), f"{partition}: {failure.message}")
+    return Unseen(ENDS, "NOT_READ", f"{partition}: the end of its log is not known")
 
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:

@@ -45,14 +45,14 @@ and was assigned to nobody is one that the members may not describe.
 """
 ROUNDS = 16
 """How many answers without a record to skip before giving up."""
-_AGE = Unseen("record times", "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
+LOOK, TIMES = "readable records", "record times"
+_AGE = Unseen(TIMES, "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
 CLOCK_UNSURE = Unseen(
     "clock",
     "CLOCK_UNSURE",
     "records wait, and for how long is not known: nothing was committed for a minute, or this machine's "
     "clock is not the brokers'",
 )
-LOOK, TIMES = "readable records", "record times"
 FUTURE = "FUTURE"
 """The code of times that are unseen because a record's is still to come."""
 Offsets = Mapping[TopicPartition, Collection[int]]

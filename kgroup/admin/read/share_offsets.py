@@ -13,11 +13,10 @@ from kgroup.admin.models import Commits, ItemError, OffsetRow, TopicDescription
 from kgroup.admin.read.offsets import Held, committed
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import READ, Unseen, unknown
-from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
+from kgroup.domain import SHARE_STATE_TOPIC, OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
-SHARE_STATE = "__share_group_state"
 NOT_SET = (
     "no start offset is reported: none is stored before the first acknowledgement, or it cannot be read now"
 )
@@ -151,6 +150,8 @@ def unread_starts(
     if offsets.not_set and isinstance(state, TopicDescription):
         dark = [p.partition for p in state.partitions if p.leader < 0]
         if dark:
-            message = f"{group_id}: start offsets may be stored and not readable: {SHARE_STATE} {dark[0]} "
+            message = (
+                f"{group_id}: start offsets may be stored and not readable: {SHARE_STATE_TOPIC} {dark[0]} "
+            )
             message += "has no leader"
             yield ItemError("offsets", ErrorCode.LEADER_NOT_AVAILABLE.name, message)

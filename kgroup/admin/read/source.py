@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from kgroup.admin.refusals import is_gone
 from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 from kgroup.history.deliveries import DeliveryReader, add_deliveries
 from kgroup.history.fold.folding import Extras
 from kgroup.history.fold.removals import Today
@@ -135,8 +136,7 @@ class Source:
             timeout_s = self.admin.retry.timeout_s
             topic = LiveTopic(self.admin.transport, timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
         except KgroupError as error:
-            absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            self.state_failure = None if absent else error
+            self.state_failure = None if is_gone(error) else error
         else:
             self.state += [LiveLog(topic, partition, tolerant=True) for partition in topic.partitions]
         return self.state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgroup.admin.diagnose.doctor import PATIENCE_S, Checkup, examine_all
-from kgroup.admin.diagnose.facts import LAG, Facts
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, ItemError, Node
 from kgroup.admin.read.lag_report import GroupLag, in_time, report_of
@@ -27,6 +27,7 @@ from kgroup.admin.recording.lines import (
     content,
 )
 from kgroup.admin.refusals import item_error
+from kgroup.admin.statuses import LAG
 from kgroup.domain import TopicPartition, grouped, uuid_bytes
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.history.fold.explain import CAUSES

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from kgroup.admin.statuses import LOOKS
 from kgroup.cli.declaring import argument, option
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
@@ -12,7 +13,7 @@ from kgroup.cli.frame.options import make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
-from kgroup.cli.views.checkups import LOOKS, code_of, left_out_of, show_checkups
+from kgroup.cli.views.checkups import code_of, left_out_of, show_checkups
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.as_json import document
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
+from kgroup.admin.statuses import LOOKS
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.parts import Answer, Ending, show_parts
@@ -18,7 +19,6 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Checkup, Examined
 
-LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 _WORDS = {"sick": "NOT HEALTHY", "unknown": "UNKNOWN", "healthy": "healthy"}
 """The verdicts, in the order in which groups are shown."""
 _STYLES = {"sick": "bold red", "unknown": "magenta", "healthy": "green"}

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from kgroup.admin.diagnose.checks import diagnoses
-from kgroup.admin.diagnose.doctor import LOOKS, Checkup, examine_all
+from kgroup.admin.diagnose.doctor import Checkup, examine_all
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.statuses import LOOKS
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.history.fold.events import Kind
