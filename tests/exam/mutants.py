@@ -74,14 +74,12 @@ PLAN_VIEWS = ("all", "settings", "broker", "replicas", "lagging")
 LAG, STATUSES = "kgroup.admin.read.lag", "kgroup.admin.statuses"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
-    ("kgroup.admin.diagnose.checks", "_LOOKS"),
+    ("kgroup.admin.diagnose.checks", "_CHECKS"),
     ("kgroup.admin.diagnose.checks", "_BY_STATUS"),
 )
 """The tables of checks by code, or by status."""
 OTHERS = (
     ("kgroup.admin.diagnose.checks", "stopped"),
-    ("kgroup.admin.diagnose.checks", "unread"),
-    ("kgroup.admin.diagnose.checks", "_held_open"),
     ("kgroup.admin.diagnose.checks", "_given_up"),
     ("kgroup.admin.diagnose.checks", "standing_still"),
     ("kgroup.admin.diagnose.checks", "all_given_up"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
@@ -13,13 +12,13 @@ from kgroup.admin.diagnose.deliveries import standing_still
 from kgroup.admin.diagnose.facts import OPEN_S, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.given_up import all_given_up, came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.group_size import full
-from kgroup.admin.diagnose.missing_members import awaited, dropping, expected
+from kgroup.admin.diagnose.missing_members import awaited, dropping, missing, too_few
 from kgroup.admin.diagnose.rebalances import flapping, outside, reads_outside, restless
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.set_back import set_back
 from kgroup.admin.diagnose.stalled_readers import stopped
-from kgroup.admin.diagnose.unread import unread
-from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
+from kgroup.admin.diagnose.unread import deleted_soon, held_back
+from kgroup.admin.diagnose.wording import SHOWN, Found, name_of, removal_of, whereabouts
 from kgroup.admin.models import (
     CLASSIC,
     COMPLETING,
@@ -65,20 +64,6 @@ class Diagnosis:
     evidence: tuple[str, ...] = ()
 
 
-_LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] = {
-    "KG110": flapping,
-    "KG111": restless,
-    "KG113": slow_restarts,
-    "KG117": full,
-    "KG120": outside,
-    "KG122": matching_nothing,
-    "KG313": lost,
-    "KG317": rejected,
-    "KG318": came_back,
-    "KG322": set_back,
-}
-
-
 _FOLLOWING: Mapping[str, frozenset[str]] = {
     UNSTORED: frozenset({"KG101", "KG102", "KG111", "KG112", "KG306", "KG310", "KG320"}),
     UNTRANSACTED: frozenset({"KG111", "KG119", "KG306", "KG310", "KG320"}),
@@ -113,19 +98,16 @@ def _of_one_leader(diagnosis: Diagnosis, leader: Node) -> Diagnosis:
 
 
 def _diagnoses(facts: Facts) -> Iterator[Diagnosis]:
-    found = {code: [*look(facts)] for code, look in _LOOKS.items()}
     for finding in _described(facts):
         if finding.code == "KG119" and reads_outside(facts):
             continue  # KG120 reports who reads without a membership
         evidence = tuple(_evidence(finding.code, facts))
         yield Diagnosis(finding.code, finding.severity, finding.message, finding.hint, evidence)
-    for check in (_stuck, _held_open, _of_partitions, _expiring, _given_up):
-        yield from check(facts)
-    for code, those in found.items():
-        for message, hint, shown in those:
-            yield _diagnosis(code, message, hint, shown)
-    for code, message, hint, shown in chain(unread(facts), expected(facts)):
-        yield _diagnosis(code, message, hint, shown)
+    yield from _of_partitions(facts)
+    yield from _given_up(facts)
+    for code, check in _CHECKS.items():
+        for message, hint, shown in check(facts):
+            yield Diagnosis(code, CODES[code].severity, message, hint, tuple(shown))
 
 
 def _given_up(facts: Facts) -> Iterator[Diagnosis]:
@@ -267,7 +249,7 @@ def unshown(facts: Facts) -> Iterator[Unseen]:
         yield lost
 
 
-def _stuck(facts: Facts) -> Iterator[Diagnosis]:
+def _stuck(facts: Facts) -> Iterator[Found]:
     if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
         return
@@ -293,8 +275,7 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
             "only a member that joins has it computed, as no member of the consumer protocol is left to send "
             "heartbeats: start one, or restart a member"
         )
-    yield _diagnosis(
-        "KG112",
+    yield (
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
         hint,
         [
@@ -315,7 +296,7 @@ def _missed(facts: Facts, epoch: int | None) -> Event | None:
     return next((event for event in facts.starts if (event.epoch or 0) > epoch), None)
 
 
-def _stuck_classic(facts: Facts) -> Diagnosis:
+def _stuck_classic(facts: Facts) -> Found:
     """Return the members of the last generation that may not have rejoined: no wire message names them."""
     group, view = facts.group, facts.state
     present = {member.member_id: member.name for member in group.known_members}
@@ -354,8 +335,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         )
     else:
         waits = "a member to rejoin; the records that would show which were not seen"
-    return _diagnosis(
-        "KG112",
+    return (
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
         hint or f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
         evidence,
@@ -399,7 +379,7 @@ def _open_for_s(facts: Facts) -> float | None:
     return age_s if facts.pending and enough and age_s >= usual_s else None
 
 
-def _held_open(facts: Facts) -> Iterator[Diagnosis]:
+def _held_open(facts: Facts) -> Iterator[Found]:
     """Yield offsets of a transaction that does not end, though the group's others did in half the time."""
     by_producer = {
         producer: {
@@ -430,8 +410,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.transactions:
         # Brokers list only the transactions that this principal may describe.
         evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
-    yield _diagnosis(
-        "KG309",
+    yield (
         f"offsets of {some(partitions)} are held open by a transaction for at least {age_s:.0f} s",
         "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
         evidence,
@@ -531,27 +510,43 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
 """Of statuses that the description reports no finding of: code, message and hint."""
 
 
-def _expiring(facts: Facts) -> Iterator[Diagnosis]:
+def _expiring(facts: Facts) -> Iterator[Found]:
     """Yield an empty group whose newest record is older than nine tenths of the retention."""
     if facts.group.known_members or not facts.history or not facts.retention_ms:
         return
     if not facts.group.committed_count:
         return
     last = _last_write(facts.history)
-    left = last + facts.retention_ms - facts.now_ms
-    if left < facts.retention_ms // 10:
+    ends = last + facts.retention_ms
+    if ends - facts.now_ms < facts.retention_ms // 10:
         renew = command("reset-offsets", facts.group.group_id, options="--all-topics --to-current")
-        yield _diagnosis(
-            "KG307",
-            f"nothing was written since {utc(last)}: the last offset expires after "
-            f"{utc(last + facts.retention_ms)}",
+        yield (
+            f"nothing was written since {utc(last)}: the last offset expires after {utc(ends)}",
             f"{renew} renews them",
             [f"{OFFSETS_RETENTION} is {facts.retention_ms // 60_000}"],
         )
 
 
-def _diagnosis(code: str, message: str, hint: str, evidence: Iterable[str]) -> Diagnosis:
-    return Diagnosis(code, CODES[code].severity, message, hint, tuple(evidence))
+_CHECKS: Mapping[str, Callable[[Facts], Iterator[Found]]] = {
+    "KG110": flapping,
+    "KG111": restless,
+    "KG112": _stuck,
+    "KG113": slow_restarts,
+    "KG114": missing,
+    "KG115": too_few,
+    "KG117": full,
+    "KG120": outside,
+    "KG122": matching_nothing,
+    "KG307": _expiring,
+    "KG309": _held_open,
+    "KG311": held_back,
+    "KG312": deleted_soon,
+    "KG313": lost,
+    "KG317": rejected,
+    "KG318": came_back,
+    "KG322": set_back,
+}
+"""What the facts show beyond the description and the statuses, by code."""
 
 
 def _last(events: Sequence[Event] | None, kind: str) -> Event | None:

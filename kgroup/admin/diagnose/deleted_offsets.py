@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import some
 from kgroup.admin.refusals import is_gone
@@ -43,7 +44,7 @@ def look_for_their_topics(cluster: ClusterView, facts: list[Facts]) -> list[Fact
     return [f.also(gone_topics=gone) for f in facts] if gone else facts
 
 
-def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+def matching_nothing(facts: Facts) -> Iterator[Found]:
     """Yield which members read nothing, as the patterns that they subscribe to match no topic."""
     members = facts.group.known_members
     resolved = facts.state.regexes if facts.state is not None else {}
@@ -64,7 +65,7 @@ def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
         )
 
 
-def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+def lost(facts: Facts) -> Iterator[Found]:
     """Yield the topics that were deleted with the group's offsets."""
     removed = {
         partition: at for partition, at in _removed(facts).items() if partition.topic in facts.gone_topics

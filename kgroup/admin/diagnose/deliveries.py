@@ -5,7 +5,7 @@ from itertools import islice
 
 from kgroup.admin.diagnose.facts import INTERVAL_S, SECOND_LOOK, Facts, missed, seen_once
 from kgroup.admin.diagnose.reading import undecided, with_statuses
-from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
@@ -106,7 +106,7 @@ def _with(
     return with_statuses(facts, statuses).also(*failed)
 
 
-def standing_still(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
+def standing_still(facts: Facts, weight: Weight) -> Iterator[Found]:
     """Yield that nothing is finished of what waits, what to do about it, and its evidence."""
     stalled = [
         (p, status)

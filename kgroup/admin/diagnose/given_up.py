@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.deliveries import waits
 from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.diagnose.handled import REJECTED_AFTER
-from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.settings import number_of, settings_of_groups
 from kgroup.admin.shell import command
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 LIMIT, LOCK = "share.delivery.count.limit", "share.record.lock.duration.ms"
 _RELEASED = Kind.RECORDS_RELEASED
-Found = tuple[str, str, list[str]]
-"""The finding, what to do about it, and its evidence."""
 
 
 def look_at_delivery_limits(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:

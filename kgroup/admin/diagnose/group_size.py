@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
 from kgroup.admin.settings import asked_once
@@ -29,7 +30,7 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Fac
     return known
 
 
-def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+def full(facts: Facts) -> Iterator[Found]:
     """Yield that no more members may join, or that this is unknown."""
     count, limit = len(facts.group.known_members), facts.max_size
     if isinstance(limit, KgroupError):

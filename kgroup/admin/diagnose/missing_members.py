@@ -3,26 +3,20 @@
 from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.models import GroupDescription, Registration
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind
 
-MISSING, TOO_FEW = "KG114", "KG115"
-SHOWN = 5
-Expected = tuple[str, str, str, tuple[str, ...]]
-"""A code, the finding, what to do about it, and its evidence."""
 
-
-def expected(facts: Facts) -> Iterator[Expected]:
-    """Yield what is missing; only the group's history shows for how long."""
-    yield from _missing(facts)
+def too_few(facts: Facts) -> Iterator[Found]:
+    """Yield that fewer members are there than should be active."""
     registration, count = facts.group.registration, facts.group.member_count
     target = registration.target_size if registration is not None else None
     if target is not None and count is not None and count < target:
         yield (
-            TOO_FEW,
             f"{count} of the {count_of(target, 'member')} that should be active are there, and no standby",
             "start more members, or set kgroup.target.group.size to how many there are",
             (f"kgroup.target.group.size is {target}",),
@@ -43,7 +37,8 @@ def dropping(group: GroupDescription, missing: Sequence[str]) -> str:
     return command("member unregister", group.group_id, options=f"--instance-id {ids}")
 
 
-def _missing(facts: Facts) -> Iterator[Expected]:
+def missing(facts: Facts) -> Iterator[Found]:
+    """Yield registered ids that are missing for too long; only the group's history shows for how long."""
     registration = facts.group.registration
     if registration is None or not registration.missing or registration.held or facts.history is None:
         return
@@ -69,7 +64,6 @@ def _missing(facts: Facts) -> Iterator[Expected]:
     waits = f"the group waits {bound_ms / 1000:g} s ({setting})" if bound_ms else f"the wait is {setting}"
     are = "is" if len(late) == 1 else "are"
     yield (
-        MISSING,
         f"{first_of(late)} {are} registered and missing for longer than the group waits",
         f"start the missing, or remove them from the list: {dropping(facts.group, late[:1])}",
         (

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.outside import from_outside
@@ -28,8 +29,6 @@ SILENT_MS, MISSED = 60_000, 3
 """Who has committed nothing for so long, and for so many times as long as usual, has stopped."""
 SHORT_LIVED_MS = 60_000
 """A member that leaves this soon after joining was not restarted: deployments leave members running."""
-Found = tuple[str, str, list[str]]
-"""The finding, what to do about it, and its evidence."""
 
 
 def restless(facts: Facts) -> Iterator[Found]:

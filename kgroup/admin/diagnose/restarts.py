@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 
-SHOWN = 5
 
-
-def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def slow_restarts(facts: Facts) -> Iterator[Found]:
     """Yield slow restarts since history counts, what to do about them, and each with its figures.
 
     A member whose session would by now cover its restart is omitted.
@@ -62,7 +61,7 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
         hint,
-        tuple(evidence),
+        evidence,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.shell import command
@@ -13,7 +13,7 @@ from kgroup.durations import utc
 from kgroup.history.fold.events import Event, Kind
 
 
-def set_back(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+def set_back(facts: Facts) -> Iterator[Found]:
     """Yield the partitions whose committed offset is below what it was before it was set back."""
     if facts.group.type == SHARE:
         return

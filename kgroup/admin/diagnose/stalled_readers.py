@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, Found, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import some
 from kgroup.admin.statuses import PartitionStatus, Status, Weight
@@ -68,7 +68,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     return sorted(silent, key=lambda reader: (reader.since_ms, name_of(reader.member)))
 
 
-def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
+def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
     """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
     silent = _silent_members(facts, weight)
     if not facts.group.known_members and (left := _left_behind(facts, weight, silent)):
@@ -129,7 +129,7 @@ def _committed(facts: Facts, partition: TopicPartition) -> str:
     return f"last committed at {utc(_last_sign_ms(facts, partition))}"
 
 
-def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
+def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> Found:
     from kgroup.history.fold.events import duration_text
 
     members, known = [reader.member for reader in silent], facts.group.member_count

@@ -7,7 +7,7 @@ from operator import add
 
 from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import Facts, Going
-from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.diagnose.wording import SHOWN, Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.broker_clock import clock_of
@@ -22,9 +22,6 @@ from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
-Found = tuple[str, str, str, list[str]]
-"""A code, the finding, what to do about it, and its evidence."""
-HELD_BACK, GOING = "KG311", "KG312"
 NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
 FETCHED = 20
@@ -200,8 +197,8 @@ def _written_before(
         yield old, unsure, unseen
 
 
-def unread(facts: Facts) -> Iterator[Found]:
-    """Yield what holds readers back, and what is about to be lost."""
+def held_back(facts: Facts) -> Iterator[Found]:
+    """Yield the transactions that hold readers back."""
     if facts.holding:
         rows = {partition: row for partition, row in facts.rows if partition in facts.holding}
         evidence = [
@@ -220,15 +217,14 @@ def unread(facts: Facts) -> Iterator[Found]:
                 "no coordinator lists its transaction: it hangs, or its owner may not be described"
             )
         yield (
-            HELD_BACK,
             f"readers of committed records are held back in {some(rows)} by a transaction that does not end",
             "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
             evidence,
         )
-    yield from _deleted_soon(facts)
 
 
-def _deleted_soon(facts: Facts) -> Iterator[Found]:
+def deleted_soon(facts: Facts) -> Iterator[Found]:
+    """Yield the unread records that the topic's retention is about to delete."""
     if not facts.going:
         return
     from kgroup.history.fold.events import duration_text
@@ -244,7 +240,6 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         minutes = round(first / 60_000)
         when = f"in about {f'{minutes} min' if 0 < minutes < 120 else duration_text(first)}"
     yield (
-        GOING,
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
         f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
         [

@@ -1,9 +1,9 @@
-"""Times, members and commands as findings write them."""
+"""Findings, and members and commands as they write them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.shell import command, list_item
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
 SHOWN = 5
+Found: TypeAlias = tuple[str, str, Sequence[str]]
+"""The message of a finding, what to do about it, and its evidence."""
 
 
 def name_of(member: RecordedMember) -> str:
