@@ -15,7 +15,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription
-from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.statuses import LOOKS
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
@@ -439,3 +439,18 @@ def test_a_consumer_group_is_stuck_by_the_age_of_its_epoch(
     assert bool(found) == stuck
     for each in found:
         assert each.message == "Reconciling for 100 s: it waits for m (revoking)"
+
+
+@pytest.mark.parametrize(("left_s", "expires"), [(359, True), (361, False), (-5, True)])
+def test_offsets_of_an_empty_group_are_about_to_expire(left_s: int, expires: bool) -> None:
+    """Within the last tenth of offsets.retention after the newest record, or when that is over."""
+    view = cluster(group=classic_group("g", state="Empty")).cluster()
+    (group,) = describe(view, ["g"], expected=False).groups
+    now_ms, retention_ms = 10_000_000, 3_600_000
+    last_ms = now_ms + left_s * 1000 - retention_ms
+    events = [event(Kind.GROUP_EMPTIED, timestamp_ms=last_ms)]
+    facts = Facts(group, now_ms, 0, 10, recorded=Recorded(events), retention_ms=retention_ms)
+    found = [each for each in diagnoses(facts) if each.code == "KG307"]
+    assert bool(found) == expires
+    for each in found:
+        assert each.hint == "kgroup reset-offsets g --all-topics --to-current renews them"
