@@ -300,7 +300,7 @@ def _subscribed(group: GroupDescription, topics: Collection[str]) -> frozenset[s
 def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
     """Return at most how many records beyond each group's start offsets are done; log ends are read last."""
     partitions = {partition for report in shared.values() for partition in report.starts}
-    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST)) if partitions else {}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
     done: dict[str, int | None] = {}
     for name, report in shared.items():
         counts = [

@@ -21,7 +21,7 @@ _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 def unread_offsets(cluster: ClusterView, now: Mapping[str, GroupNow]) -> Unread:
     """Return the lag of every committed offset, by group."""
     partitions = {partition for group in now.values() for partition in group.committed}
-    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST)) if partitions else {}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, LATEST))
     return {
         name: tuple(_unread(group, partition, ends[partition]) for partition in sorted(group.committed))
         for name, group in now.items()

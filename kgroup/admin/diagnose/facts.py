@@ -17,7 +17,7 @@ from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Finding, GroupDescr
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.group_facts import ENDS
-from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
+from kgroup.admin.read.open_transactions import OpenTransaction, seen_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
 from kgroup.admin.statuses import (
@@ -305,10 +305,8 @@ def settle(
         for f in settled
         if f.pending and f.group.offsets_partition is not None
     }
-    try:
-        transactions = open_transactions(cluster, held.values()) if held else {}
-    except KgroupError:
-        transactions = {}  # owners of offsets held open support a finding, and decide nothing
+    # Owners of offsets held open support a finding, and decide nothing.
+    transactions = seen_transactions(cluster, held.values())
     known = []
     for group_facts in settled:
         group_facts = group_facts.also(*_opaque(group_facts))
@@ -427,7 +425,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
         names = [f.group.group_id for f in waiting if f.rebalances]
         held = {f.group.group_id: f.pending for f in waiting if f.pending}
         now = _or_error(names, partial(groups_only, cluster, names))
-        open_now = _or_error(held, partial(unstable, cluster, held)) if held else {}
+        open_now = _or_error(held, partial(unstable, cluster, held))
         passed_s = clock() - start
         for group_facts in waiting:
             name = group_facts.group.group_id

@@ -33,7 +33,7 @@ from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, clocks_of
 from kgroup.admin.read.group_facts import ENDS, NOT_READ
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
-from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions
+from kgroup.admin.read.open_transactions import OpenTransaction, seen_transactions
 from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
@@ -82,7 +82,7 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
     """
     courses = [course for course in judged if course.aged]
     points = {at for course in courses for at in course.records}
-    times = times_at(cluster, points) if points else {}
+    times = times_at(cluster, points)
     aged = set[TopicPartition]().union(*(course.timed for course in courses))
     clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
     for course in courses:
@@ -95,7 +95,8 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
             times = {**times, **times_at(cluster, asked)}
             for course in courses:
                 course.times = times
-    opened = _opened(cluster, courses)
+    held = {p for course in courses for p, row in course.undecided.items() if _held_back(row)}
+    opened = seen_transactions(cluster, held)
     for course in courses:
         course.opened = opened
     stalled = [c for c in courses if any(read.seems_stalled for read in (c, *c.mistimed()))]
@@ -123,7 +124,7 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
 def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) -> None:
     """Note how long commits of these groups let records wait of late, or why that is not known."""
     compared = {at for course in courses for at in course.compared_records}
-    times = times_at(cluster, compared) if compared else {}
+    times = times_at(cluster, compared)
     for course in courses:
         course.learn(times)
     topic = past.topic() if courses else None
@@ -143,15 +144,6 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
             course.untold = Unseen(HISTORY, code_name(error), f"{what}: {error.message}")
         course.steps = steps.get(name, ())
         past.steps[name] = course.suspects, course.steps, course.untold
-
-
-def _opened(cluster: ClusterView, courses: Iterable[Course]) -> Mapping[TopicPartition, Transactions]:
-    """Return the transactions that hold readers back; none where they cannot be looked up."""
-    held = {p for course in courses for p, row in course.undecided.items() if _held_back(row)}
-    try:
-        return open_transactions(cluster, held) if held else {}
-    except KgroupError:
-        return {}
 
 
 def _as_agreed(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -341,13 +333,11 @@ class Course:
     @property
     def timed(self) -> set[TopicPartition]:
         """Those, and the ones that they are compared with."""
-        if not self.aged:
-            return set()
         return self.aged.union(at[0] for at in (*self._samples, *self._of_topics))
 
     def not_yet_written(self) -> Iterator[At]:
         """The records after those that are stamped later than they were committed: these may be gone."""
-        for partition, offset in (*self._samples, *self._of_topics) if self.times else ():
+        for partition, offset in (*self._samples, *self._of_topics):
             ms = self.times.get((partition, offset))
             if isinstance(ms, int) and ms > self.committed_ms[partition]:
                 yield partition, offset + 1
@@ -409,16 +399,12 @@ class Course:
     @cached_property
     def _delayed(self) -> Mapping[str, int]:
         """The least delay of each topic, where it is large."""
-        if not self.times or not self.aged:  # of most groups
-            return {}
         least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
         return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
 
     @property
     def records(self) -> Iterator[At]:
         """The records whose times decide: the oldest unread ones, and the newest that others have read."""
-        if not self.aged:
-            return
         known = self.facts.history is not None
         for partition, row in self.undecided.items():
             if (at := _oldest(row)) is not None and (known or _held_back(row)):
@@ -861,7 +847,7 @@ def _came_since(
     # One of the same moment may be older than the first position that its owner took.
     late = course.late_ms
     asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in since_ms.items()}
-    return list_offsets(cluster, asked) if asked else {}
+    return list_offsets(cluster, asked)
 
 
 def _ended_since(course: Course, partition: TopicPartition, came: Came, ends: Sequence[int]) -> int:

@@ -13,7 +13,7 @@ from kgroup.admin.models import SHARE
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
-from kgroup.admin.read.open_transactions import open_transactions
+from kgroup.admin.read.open_transactions import seen_transactions
 from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
@@ -45,10 +45,8 @@ def look_at_the_unread(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     held = {f.group.group_id: those for f in known if (those := _held_back(f))}
     if not held or TRANSACTIONS in facts[0].left_out:
         return known
-    try:
-        transactions = open_transactions(cluster, {p for those in held.values() for p in those})
-    except KgroupError:
-        transactions = {}  # it adds to a finding, and decides nothing
+    # Who holds them back adds to a finding, and decides nothing.
+    transactions = seen_transactions(cluster, {p for those in held.values() for p in those})
     return [
         f.also(holding={p: transactions.get(p, ()) for p in held[f.group.group_id]})
         if f.group.group_id in held
@@ -174,7 +172,7 @@ def _written_before(
     """
     cut = {partition: row for f, _ in behind for partition, row, _ in f.with_status(*_CUT)}
     asked = cut.keys() & listed.keys()
-    starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST)) if asked else {}
+    starts = list_offsets(cluster, dict.fromkeys(asked, EARLIEST))
     begins = {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}
     young = _young(listed, now_ms)
     for _, those in behind:

@@ -128,7 +128,7 @@ def groups_only(
         lambda node, groups, left_s: _ask(cluster, node, groups, left_s, topologies),
         idempotent=True,
     )
-    coordinators = cluster.coordinators(answers) if answers else {}
+    coordinators = cluster.coordinators(answers)
     for group_id, answer in answers.items():
         node = coordinators[group_id]
         if isinstance(answer, GroupDescription) and isinstance(node, Node):
@@ -402,7 +402,7 @@ class Topics:
         owned = owned.union(*(stored[group.group_id].places for group in shared))
         logs.recent((owned & behind.keys()) | held | (behind.keys() & maybe), self.known, self._began_ms)
         self.begun = logs.begun(behind.keys() & maybe, self.known)
-        writers = producers(self._cluster, held, self.known) if held else {}
+        writers = producers(self._cluster, held, self.known)
         logs.hold(held, writers)
         return Sight(ends, starts, views, writers, epochs)
 

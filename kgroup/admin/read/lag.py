@@ -57,7 +57,7 @@ def log_starts(
 ) -> Ends:
     """Return the log starts of these partitions; only of those that may hold records."""
     asked = {p for p in unread if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
-    return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
+    return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics)
 
 
 def topics_read(group: GroupDescription, visible: Iterable[str] = ()) -> set[str]:

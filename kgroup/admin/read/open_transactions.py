@@ -70,6 +70,8 @@ def open_transactions(
     from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
     chosen = set(partitions)
+    if not chosen:
+        return {}
     transactions: dict[TopicPartition, list[OpenTransaction]] = {partition: [] for partition in chosen}
     for broker in cluster.brokers():
         request = ListTransactionsRequest(state_filters=ONGOING, producer_id_filters=tuple(producer_ids))
@@ -98,6 +100,16 @@ def open_transactions(
         what = f"partition {down[0]} of {TRANSACTION_TOPIC} has no leader, so its transactions are not known"
         raise refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, TRANSACTION_TOPIC, what)
     return {partition: tuple(those) for partition, those in transactions.items()}
+
+
+def seen_transactions(
+    cluster: ClusterView, partitions: Iterable[TopicPartition]
+) -> Mapping[TopicPartition, tuple[OpenTransaction, ...]]:
+    """Return the same of all producers; none where they cannot be looked up."""
+    try:
+        return open_transactions(cluster, partitions)
+    except KgroupError:
+        return {}
 
 
 def _without_coordinator(cluster: ClusterView) -> list[int]:

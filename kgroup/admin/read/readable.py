@@ -329,7 +329,7 @@ class Logs:
         self, places: Collection[TopicPartition], asked: Positions
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Yield where logs begin that lack the offset asked for."""
-        starts = list_offsets(self.cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+        starts = list_offsets(self.cluster, dict.fromkeys(places, EARLIEST))
         for partition, start in starts.items():
             view = self.views[partition]
             if isinstance(start, KgroupError):
@@ -347,7 +347,7 @@ class Logs:
         for attribute, when, isolation in (("stable", LATEST, READ_COMMITTED), ("start", EARLIEST, 0)):
             missing = [partition for partition in places if getattr(self.views[partition], attribute) is None]
             times = dict.fromkeys(missing, when)
-            listed = list_offsets(self.cluster, times, topics, isolation=isolation) if missing else {}
+            listed = list_offsets(self.cluster, times, topics, isolation=isolation)
             for partition, at in listed.items():
                 seen = (
                     at.offset

@@ -104,7 +104,7 @@ def _advance(
             times[partition] = (
                 _NO_RECORD if written_ms is None else _NO_TIME if written_ms < 0 else written_ms
             )
-    starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST)) if before_start else {}
+    starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST))
     for partition, start in starts.items():
         if isinstance(start, KgroupError):
             times[partition] = start

@@ -89,8 +89,8 @@ def stored_offsets(
     `held` as in `committed`.
     """
     others = [name for name in group_ids if name not in share]
-    shared = share_offsets(cluster, share) if share else {}
-    stored = committed(cluster, others, held) if others else {}
+    shared = share_offsets(cluster, share)
+    stored = committed(cluster, others, held)
     for name, report in shared.items():
         stored[name] = report if isinstance(report, KgroupError) else Commits.of(report.starts)
     return stored, shared

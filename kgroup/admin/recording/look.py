@@ -135,7 +135,7 @@ def _lags(cluster: ClusterView, facts: Mapping[str, Facts], asked_ms: int) -> di
 def _starts(cluster: ClusterView, facts: Mapping[str, Facts]) -> dict[TopicPartition, int]:
     places = {partition for group_facts in facts.values() for partition, _ in group_facts.rows}
     try:
-        starts = list_offsets(cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+        starts = list_offsets(cluster, dict.fromkeys(places, EARLIEST))
     except KgroupError:
         return {}  # unknown, as where a partition's own answer fails
     return {partition: at.offset for partition, at in starts.items() if isinstance(at, ListedOffset)}

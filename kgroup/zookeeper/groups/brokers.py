@@ -60,7 +60,7 @@ class Logs:
         if isinstance(self._cluster, KgroupError):
             return dict.fromkeys(asked, self._cluster)
         try:
-            return list_offsets(self._cluster, asked) if asked else {}
+            return list_offsets(self._cluster, asked)
         except KgroupError as error:
             return dict.fromkeys(asked, error)
 

@@ -6,6 +6,11 @@ import pytest
 
 from kgroup.admin.discovery import locate
 from kgroup.admin.models import Node
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.offsets import committed, list_offsets
+from kgroup.admin.read.open_transactions import open_transactions, producers, unstable
+from kgroup.admin.read.record_times import times_at
+from kgroup.admin.read.share_offsets import share_offsets
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import offsets_partition_of
@@ -135,3 +140,13 @@ def test_locate_tells_coordinator_and_partition() -> None:
         (1, offsets_partition_of("g", 50))
     ]
     assert locate(FakeCluster().cluster(), ["g"])[0].offsets_partition is None
+
+
+def test_an_empty_question_asks_nobody() -> None:
+    fake = FakeCluster()
+    cluster = fake.cluster()
+    assert cluster.coordinators([]) == cluster.topics([]) == groups_only(cluster, []) == {}
+    assert committed(cluster, []) == share_offsets(cluster, []) == unstable(cluster, {}) == {}
+    assert list_offsets(cluster, {}) == times_at(cluster, []) == {}
+    assert open_transactions(cluster, []) == producers(cluster, [], {}) == {}
+    assert fake.sent == []
