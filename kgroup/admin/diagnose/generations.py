@@ -70,9 +70,7 @@ def _loops(
     held_ms: Mapping[TopicPartition, int],
     late_ms: Mapping[str, int],
 ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
-    # One of the same moment may be older than the first position that the first of them took.
-    since = {p: max(held_ms[p] + 1 - late_ms.get(p.topic, 0), 0) for p in ends}
-    listed = list_offsets(cluster, since)
+    listed = came_since(cluster, held_ms, late_ms)
     came = {p: at.offset for p, at in listed.items() if isinstance(at, ListedOffset) and at.offset >= 0}
     first: dict[TopicPartition, Came] = {**listed, **dict(first_read(cluster, came))}
     for partition, record in sorted(first.items()):
@@ -91,6 +89,18 @@ def _loops(
         ended = sum(ms >= came_ms for ms in ends[partition])
         if record.offset >= 0 and facts.age_ms(came_ms) >= SUSPECT_MS and ended >= LOOPS:
             yield partition, ended
+
+
+def came_since(
+    cluster: ClusterView, since_ms: Mapping[TopicPartition, int], late_ms: Mapping[str, int]
+) -> Mapping[TopicPartition, ListedOffset | KgroupError]:
+    """Return the first record of each partition after its owner got it, at this moment.
+
+    `late_ms` is by topic how late records count as stamped.
+    """
+    # One of the same moment may be older than the first position that its owner took.
+    asked = {p: max(ms + 1 - late_ms.get(p.topic, 0), 0) for p, ms in since_ms.items()}
+    return list_offsets(cluster, asked)
 
 
 def _held_ms(facts: Facts, ends: Ends) -> dict[TopicPartition, int]:

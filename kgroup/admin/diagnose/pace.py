@@ -18,7 +18,7 @@ from kgroup.admin.diagnose.reading import At, Course, Times, with_statuses
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
-from kgroup.admin.read.readable import TIMES, untimed
+from kgroup.admin.read.readable import untimed
 from kgroup.admin.read.record_times import Untimed, once_each, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import HISTORY, WARN, PartitionStatus, Status, Unseen, unknown
@@ -160,7 +160,7 @@ def _status(
         if isinstance(written, KgroupError):
             return unknown(untimed(partition, written))
         if isinstance(end, KgroupError):
-            return unknown(Unseen(TIMES, code_name(end), f"{partition}: {end.message}"))
+            return unknown(untimed(partition, end))
         last = end.offset if end.offset >= 0 else row.log_end_offset or 0
         waiting.append(Waiting(point.at_ms, max(point.at_ms - written, 0), max(last - point.offset, 0)))
     waiting.append(now)

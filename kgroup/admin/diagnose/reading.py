@@ -18,6 +18,7 @@ from kgroup.admin.diagnose.commits import KEPT, Key, Learned, Point, Step, steps
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.generations import (
     Held,
+    came_since,
     emptied_ms,
     ended_ms,
     ends_of,
@@ -32,9 +33,9 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import BEHIND_MS, EITHER, clocks_of
 from kgroup.admin.read.group_facts import ENDS, NOT_READ
-from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.open_transactions import OpenTransaction, seen_transactions
-from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, TIMES, Came, first_read, future, untimed
+from kgroup.admin.read.readable import CLOCK_UNSURE, FUTURE, Came, first_read, future, untimed
 from kgroup.admin.read.record_times import Age, times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import (
@@ -815,13 +816,13 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     ends = {p: course.ends(p, facts.since_ms) for p in begun}
     # What one of them did not commit, the next would have, unless it came only when most had ended.
     first = {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
-    looped = _came_since(cluster, course, first)
+    looped = came_since(cluster, first, course.late_ms)
     since |= {p: ms for p, ms in first.items() if _ended_since(course, p, looped[p], ends[p]) >= LOOPS}
     known = {partition: ms for partition, ms in since.items() if ms >= 0}
-    listed = _came_since(cluster, course, known)
+    listed = came_since(cluster, known, course.late_ms)
     earliest = {p: course.earliest_ms(p, begun[p].member_id) for p in known}
     before = {p: ms for p, ms in earliest.items() if ms < known[p]}
-    came = _came_since(cluster, course, before)
+    came = came_since(cluster, before, course.late_ms)
     lost = {
         p: facts.lost(ms, f"since when {p} has its owner") for p, ms in before.items() if came[p] != listed[p]
     }
@@ -838,16 +839,6 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
         for p, came in first_read(cluster, grave)
     }
     return {partition: _as_trusted(course, partition, status) for partition, status in statuses.items()}
-
-
-def _came_since(
-    cluster: ClusterView, course: Course, since_ms: Mapping[TopicPartition, int]
-) -> Mapping[TopicPartition, ListedOffset | KgroupError]:
-    """Return the first record of each partition of after this moment."""
-    # One of the same moment may be older than the first position that its owner took.
-    late = course.late_ms
-    asked = {partition: max(ms + 1 - late.get(partition.topic, 0), 0) for partition, ms in since_ms.items()}
-    return list_offsets(cluster, asked)
 
 
 def _ended_since(course: Course, partition: TopicPartition, came: Came, ends: Sequence[int]) -> int:
@@ -876,7 +867,7 @@ def _since_owned(
     if isinstance(came, Unseen):
         waited = came
     elif isinstance(came, KgroupError):
-        waited = Unseen(TIMES, code_name(came), f"{partition}: {came.message}")
+        waited = untimed(partition, came)
     elif came.offset >= 0:
         came_ms = came.timestamp_ms + course.late_ms.get(partition.topic, 0)
         waited = course.facts.age_ms(came_ms)

@@ -253,7 +253,7 @@ class Logs:
         for partition, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
-                seen = Unseen(TIMES, code_name(at), f"{partition}: {at.message}")
+                seen = untimed(partition, at)
             elif (self.clock and self.clock.is_future(partition)) or at.timestamp_ms > now_ms + FUTURE_MS:
                 seen = future(partition)
             else:
