@@ -326,6 +326,14 @@ class ClusterView:
         return answers
 
 
+def or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
+    """Return the answers, or the one reason for all of these names why there are none."""
+    try:
+        return ask()
+    except KgroupError as error:
+        return dict.fromkeys(names, error)
+
+
 def locate(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
     """Return coordinator and `__consumer_offsets` partition of each group, which need not exist.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import Answers, ClusterView, or_error
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -125,6 +125,15 @@ def settings_of_groups(
 ) -> Answers[dict[str, str]]:
     """Return each group's reported settings, or why they cannot be read: one request for all."""
     return _settings_of(cluster, GROUP, group_ids, names)
+
+
+def settings_seen(
+    cluster: ClusterView, group_ids: Sequence[str], names: tuple[str, ...]
+) -> Answers[dict[str, str]]:
+    """Return the same; the one reason for all of them where the request fails. No groups ask nothing."""
+    if not group_ids:
+        return {}
+    return or_error(group_ids, lambda: settings_of_groups(cluster, group_ids, names))
 
 
 def _settings_of(

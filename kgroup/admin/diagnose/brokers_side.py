@@ -6,7 +6,7 @@ commits nothing while `__transaction_state` has too few replicas in sync.
 
 from kgroup.admin.codes import UNTRANSACTED
 from kgroup.admin.diagnose.facts import Facts, missed
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import ClusterView, or_error
 from kgroup.admin.models import Finding, TopicDescription
 from kgroup.admin.read.in_sync import InSync
 from kgroup.admin.statuses import ERROR, LAG, OK, WARN, PartitionStatus, Unseen
@@ -28,11 +28,7 @@ def look_at_the_brokers(cluster: ClusterView, facts: list[Facts]) -> list[Facts]
         topics.add(TRANSACTION_TOPIC)
     if not topics:
         return facts
-    described: Answers[TopicDescription]
-    try:
-        described = cluster.topics(topics)
-    except KgroupError as error:
-        described = {TRANSACTION_TOPIC: error}
+    described = or_error(topics, lambda: cluster.topics(topics))
     nodes = {node.id: node for node in cluster.brokers()} if apart else {}
     led = {
         TopicPartition(topic.name, partition.partition): partition.leader

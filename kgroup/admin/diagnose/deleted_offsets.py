@@ -5,13 +5,12 @@ from itertools import chain
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import ClusterView, or_error
 from kgroup.admin.read.findings import some
 from kgroup.admin.refusals import is_gone
 from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition, first_of
 from kgroup.durations import utc
-from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Kind
 
 REMOVED = (Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)
@@ -34,13 +33,8 @@ def _removed(facts: Facts) -> dict[TopicPartition, int]:
 def look_for_their_topics(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find the deleted topics of removed offsets: one request for all groups, if any lost some."""
     names = {partition.topic for partition in chain.from_iterable(map(_removed, facts))}
-    if not names:
-        return facts
-    try:
-        answers = cluster.topics(names)
-    except KgroupError:
-        return facts  # it adds a warning, and decides nothing
-    gone = frozenset(name for name, at in answers.items() if isinstance(at, KgroupError) and is_gone(at))
+    answers = or_error(names, lambda: cluster.topics(names))
+    gone = frozenset(name for name, at in answers.items() if is_gone(at))
     return [f.also(gone_topics=gone) for f in facts] if gone else facts
 
 

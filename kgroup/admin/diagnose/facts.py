@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.diagnose.group_records import Recorded
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import ClusterView, or_error
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Finding, GroupDescription, Node, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import groups_only
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.view import RecordedMember, View
 
-T = TypeVar("T")
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
 ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
@@ -424,8 +423,8 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
         names = [f.group.group_id for f in waiting if f.rebalances]
         held = {f.group.group_id: f.pending for f in waiting if f.pending}
-        now = _or_error(names, partial(groups_only, cluster, names))
-        open_now = _or_error(held, partial(unstable, cluster, held))
+        now = or_error(names, partial(groups_only, cluster, names))
+        open_now = or_error(held, partial(unstable, cluster, held))
         passed_s = clock() - start
         for group_facts in waiting:
             name = group_facts.group.group_id
@@ -464,14 +463,6 @@ def _is_aged(facts: Facts) -> bool:
     if (since_ms := facts.open_since_ms) is None:
         return facts.state is not None  # it began after the log was read
     return facts.is_older(since_ms, OPEN_S * 1000) is not None
-
-
-def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
-    """Return the answers, or the one reason for all of them why there are none."""
-    try:
-        return ask()
-    except KgroupError as error:
-        return dict.fromkeys(names, error)
 
 
 def _again(

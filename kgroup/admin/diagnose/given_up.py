@@ -9,8 +9,8 @@ from kgroup.admin.diagnose.deliveries import waits
 from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.diagnose.handled import REJECTED_AFTER
 from kgroup.admin.diagnose.wording import SHOWN, Found
-from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.settings import number_of, settings_of_groups
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.settings import number_of, settings_seen
 from kgroup.admin.shell import command
 from kgroup.admin.statuses import LOOPS, SETTINGS
 from kgroup.domain import count_of
@@ -31,13 +31,7 @@ _RELEASED = Kind.RECORDS_RELEASED
 def look_at_delivery_limits(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read how often, and for how long, share groups give a record to a member, where that decides."""
     names = [f.group.group_id for f in facts if SETTINGS not in f.left_out and (waits(f) or _gave_up(f))]
-    if not names:
-        return facts
-    answers: Answers[dict[str, str]]
-    try:
-        answers = settings_of_groups(cluster, names, (LIMIT, LOCK))
-    except KgroupError as error:
-        answers = dict.fromkeys(names, error)
+    answers = settings_seen(cluster, names, (LIMIT, LOCK))
     return [_with_limits(f, answers[f.group.group_id]) if f.group.group_id in answers else f for f in facts]
 
 

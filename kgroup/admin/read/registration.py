@@ -5,11 +5,11 @@ These are settings of a group that an embedded cluster of kgroup has, and no Kaf
 
 from collections.abc import Mapping, Sequence
 
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STABLE, GroupDescription, Member, Registration
-from kgroup.admin.settings import settings_of_groups
+from kgroup.admin.settings import settings_seen
 from kgroup.coordinator.roster import SETTINGS, Roster
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import BrokerRefused, ErrorCode
 
 _NO_SUCH_SETTINGS = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
 """The errors of brokers without settings of groups."""
@@ -21,12 +21,7 @@ def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription])
     A refusal of that request does not fail a description: Kafka has nothing to report (decision 53).
     """
     names = [group.group_id for group in groups if group.type in (CLASSIC, CONSUMER)]
-    settings: Answers[dict[str, str]] = {}
-    if names:
-        try:
-            settings = settings_of_groups(cluster, names, SETTINGS)
-        except KgroupError as error:
-            settings = dict.fromkeys(names, error)
+    settings = settings_seen(cluster, names, SETTINGS)
     return [
         group.add(registration=_registration(group, values), registration_known=True)
         if isinstance(values := settings.get(group.group_id), dict)
