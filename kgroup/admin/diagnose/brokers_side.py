@@ -9,7 +9,7 @@ from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.discovery import ClusterView, or_error
 from kgroup.admin.models import Finding, TopicDescription
 from kgroup.admin.read.in_sync import InSync
-from kgroup.admin.statuses import ERROR, LAG, OK, WARN, PartitionStatus, Unseen
+from kgroup.admin.statuses import ERROR, OK, WARN, PartitionStatus, Unseen
 from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Kind
@@ -19,8 +19,6 @@ _ENDS = (Kind.TRANSACTION_COMMITTED, Kind.TRANSACTION_ABORTED)
 
 def look_at_the_brokers(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what brokers have to do with what stands still: at most one Metadata request for all groups."""
-    if not facts or LAG in facts[0].left_out:
-        return facts
     apart = {f.group.group_id: pair for f in facts if (pair := _apart(f)) is not None}
     transacting = {f.group.group_id for f in facts if _transacts(f)}
     topics = {p.topic for f in facts if f.group.group_id in apart for p, _ in f.rows}

@@ -18,7 +18,7 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.set_back import set_back
 from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import deleted_soon, held_back
-from kgroup.admin.diagnose.wording import SHOWN, Found, name_of, removal_of, whereabouts
+from kgroup.admin.diagnose.wording import Found, name_of, removal_of, whereabouts
 from kgroup.admin.models import (
     CLASSIC,
     COMPLETING,
@@ -31,7 +31,7 @@ from kgroup.admin.models import (
     Node,
     Severity,
 )
-from kgroup.admin.read.findings import beyond_end, scope_text, some
+from kgroup.admin.read.findings import SHOWN, beyond_end, scope_text, some
 from kgroup.admin.read.group_facts import computes_target
 from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.settings import OFFSETS_RETENTION

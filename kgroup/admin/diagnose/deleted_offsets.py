@@ -6,7 +6,7 @@ from itertools import chain
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView, or_error
-from kgroup.admin.read.findings import some
+from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.refusals import is_gone
 from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition, first_of
@@ -71,5 +71,5 @@ def lost(facts: Facts) -> Iterator[Found]:
         yield (
             f"{what} deleted, and the committed offsets of {some(removed)} with {them}",
             "auto.offset.reset decides where readers begin if a topic of that name is created again",
-            [f"removed at {utc(at)}: {partition}" for partition, at in sorted(removed.items())[:5]],
+            [f"removed at {utc(at)}: {partition}" for partition, at in sorted(removed.items())[:SHOWN]],
         )

@@ -5,10 +5,10 @@ from itertools import islice
 
 from kgroup.admin.diagnose.facts import INTERVAL_S, SECOND_LOOK, Facts, missed, seen_once
 from kgroup.admin.diagnose.reading import undecided, with_statuses
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
-from kgroup.admin.read.findings import some
+from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.share_offsets import ShareOffsets, share_offsets
 from kgroup.admin.statuses import HISTORY, LAG, READING, PartitionStatus, Unseen, Weight, unknown

@@ -27,7 +27,16 @@ from kgroup.admin.models import CONVERGING, GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clocks_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.refusals import item_error
-from kgroup.admin.statuses import HISTORY, SETTINGS, TRANSACTIONS, WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.admin.statuses import (
+    HISTORY,
+    LAG,
+    SETTINGS,
+    TRANSACTIONS,
+    WEIGHTS,
+    PartitionStatus,
+    Unseen,
+    Weight,
+)
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
@@ -118,13 +127,17 @@ def examine_all(
                 Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
             ]
             errors += described.errors
-            facts = look_at_delivery_limits(cluster, gather(cluster, facts, past.add_to, described.held))
+            facts = gather(cluster, facts, past.add_to, described.held)
+            if SETTINGS not in without:
+                facts = look_at_delivery_limits(cluster, facts)
             judged = [course for f in facts if (course := course_of(f)) is not None]
             facts = judge(cluster, facts, judged, past)
             courses = [course for course in judged if course.aged]
             facts = judge_pace(cluster, facts, courses, past)
-            for look in _LOOKS:
-                facts = look(cluster, facts)
+            for name, look in _LOOKS:
+                if name not in without:
+                    facts = look(cluster, facts)
+            facts = _measure(cluster, facts)
             settled = [f for f in facts if not f.unsettled and not undelivered(f)]
             waiting += [f for f in facts if f.unsettled or undelivered(f)]
             done |= _settled(cluster, settled, patience_s, seen)[0]
@@ -165,13 +178,13 @@ def _measure(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     ]
 
 
-_LOOKS: tuple[Callable[[ClusterView, list[Facts]], list[Facts]], ...] = (
-    look_at_the_unread,
-    look_at_the_brokers,
-    look_for_their_topics,
-    look_at_the_limits,
-    _measure,
+_LOOKS: tuple[tuple[str, Callable[[ClusterView, list[Facts]], list[Facts]]], ...] = (
+    (LAG, look_at_the_unread),
+    (LAG, look_at_the_brokers),
+    (HISTORY, look_for_their_topics),
+    (SETTINGS, look_at_the_limits),
 )
+"""What is looked at once the statuses are known, unless the look is left out."""
 
 
 def _settled(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.deliveries import waits
 from kgroup.admin.diagnose.facts import Facts, missed
 from kgroup.admin.diagnose.handled import REJECTED_AFTER
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.findings import SHOWN
 from kgroup.admin.settings import number_of, settings_seen
 from kgroup.admin.shell import command
-from kgroup.admin.statuses import LOOPS, SETTINGS
+from kgroup.admin.statuses import LOOPS
 from kgroup.domain import count_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
@@ -30,7 +31,7 @@ _RELEASED = Kind.RECORDS_RELEASED
 
 def look_at_delivery_limits(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read how often, and for how long, share groups give a record to a member, where that decides."""
-    names = [f.group.group_id for f in facts if SETTINGS not in f.left_out and (waits(f) or _gave_up(f))]
+    names = [f.group.group_id for f in facts if waits(f) or _gave_up(f)]
     answers = settings_seen(cluster, names, (LIMIT, LOCK))
     return [_with_limits(f, answers[f.group.group_id]) if f.group.group_id in answers else f for f in facts]
 

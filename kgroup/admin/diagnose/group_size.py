@@ -20,8 +20,7 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Fac
     known = []
     for group_facts in facts:
         group = group_facts.group
-        asked = SETTINGS not in group_facts.left_out and group.type in LIMITS and group.known_members
-        if asked and group.coordinator is not None:
+        if group.type in LIMITS and group.known_members and group.coordinator is not None:
             limit = setting(group.coordinator.id, LIMITS[group.type])
             group_facts = group_facts.also(
                 max_size=int(limit) if isinstance(limit, str) and limit else limit or None

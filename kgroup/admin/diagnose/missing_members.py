@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.models import GroupDescription, Registration
+from kgroup.admin.read.findings import SHOWN
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.models import CLASSIC
+from kgroup.admin.read.findings import SHOWN
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc

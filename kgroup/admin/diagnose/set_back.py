@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.models import SHARE
-from kgroup.admin.read.findings import some
+from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.shell import command
 from kgroup.admin.statuses import NOT_THE_SAME_TOPIC, SUSPECT_MS
 from kgroup.domain import TopicPartition, count_of
@@ -50,11 +51,8 @@ def _before(facts: Facts) -> dict[TopicPartition, tuple[int, Event]]:
     passed = 0 if not facts.group.known_members else SUSPECT_MS
     before: dict[TopicPartition, tuple[int, Event]] = {}
     for event in facts.recent:
-        if event.kind in _KINDS and facts.age_ms(event.timestamp_ms) >= passed:
+        if event.kind in (Kind.REWOUND, *REMOVED) and facts.age_ms(event.timestamp_ms) >= passed:
             for partition, (was, _) in zip(event.partitions, event.before, strict=False):
                 if was > before.get(partition, (-1, event))[0]:
                     before[partition] = was, event
     return before
-
-
-_KINDS = (Kind.REWOUND, Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED)

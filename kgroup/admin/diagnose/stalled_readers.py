@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN, Found, name_of, one_host, removal_of, whereabouts
+from kgroup.admin.diagnose.wording import Found, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
-from kgroup.admin.read.findings import some
+from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.statuses import PartitionStatus, Status, Weight
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc

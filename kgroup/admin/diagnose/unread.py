@@ -7,11 +7,11 @@ from operator import add
 
 from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import Facts, Going
-from kgroup.admin.diagnose.wording import SHOWN, Found
+from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.broker_clock import clock_of
-from kgroup.admin.read.findings import some
+from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import seen_transactions
 from kgroup.admin.read.record_times import times_at
@@ -38,8 +38,6 @@ Behind = Mapping[TopicPartition, int]
 
 def look_at_the_unread(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Find what happens to unread records: a few requests per leader, for all groups."""
-    if not facts or LAG in facts[0].left_out:
-        return facts
     least = _least(facts)
     known = _going(cluster, facts, least) if least else facts
     held = {f.group.group_id: those for f in known if (those := _held_back(f))}

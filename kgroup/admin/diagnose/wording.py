@@ -10,7 +10,6 @@ from kgroup.admin.shell import command, list_item
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
-SHOWN = 5
 Found: TypeAlias = tuple[str, str, Sequence[str]]
 """The message of a finding, what to do about it, and its evidence."""
 

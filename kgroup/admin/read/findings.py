@@ -31,6 +31,7 @@ from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5
+"""Things of a kind that a finding names, or shows as evidence."""
 SPANS = 12
 """Ranges of partitions that a finding names."""
 PartitionCounts = Mapping[str, int | None]

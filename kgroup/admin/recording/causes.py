@@ -13,7 +13,7 @@ from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, INFO, UNSTORED, UNTRAN
 from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.read.findings import SHOWN
 from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
 from kgroup.admin.statuses import NOT_THE_SAME_TOPIC, PROMPT_MS, PartitionStatus
