@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.admin.read.readable import FIRST_BYTES
 from kgroup.domain import TRANSACTION_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from kgroup.protocol.messages.fetch import FetchRequest, FetchResponse
 from tests.unit.admin.doctor_logs import (
     Held,
     commits,
@@ -166,6 +170,30 @@ def test_a_reader_at_a_damaged_batch_does_not_get_beyond_it() -> None:
     )
     assert told.evidence == (
         "orders-0: the batch at offset 2 fails its checksum: readers that verify it stop there",
+    )
+
+
+def test_a_damaged_batch_is_seen_where_it_does_not_fit_the_first_answer() -> None:
+    """A batch that does not fit counts as one with records: only its time is read from the whole of it."""
+    fake = damaged(2, committed=2)
+    whole = fake.handlers[FetchRequest]
+
+    def cut(node: int, request: FetchRequest) -> Message:
+        answer = whole(node, request)
+        assert isinstance(answer, FetchResponse)
+        if request.topics[0].partitions[0].partition_max_bytes > FIRST_BYTES:
+            return answer
+        return FetchResponse(
+            responses=tuple(
+                replace(topic, partitions=tuple(replace(p, records=(p.records or b"")[:50]) for p in those))
+                for topic in answer.responses
+                for those in (topic.partitions,)
+            )
+        )
+
+    checkup = examine(fake.on(FetchRequest, cut).cluster(), "g", now_ms=205_000)
+    assert finding(checkup, "KG321").message == (
+        "partition orders-0: the log is damaged where its reader goes on"
     )
 
 
