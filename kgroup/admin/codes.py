@@ -6,9 +6,7 @@ ZooKeeper. A code, once released, keeps its meaning.
 
 from dataclasses import dataclass
 
-from kgroup.admin.statuses import PartitionStatus
-
-INFO, WARN, ERROR = "info", "warn", "error"
+from kgroup.admin.statuses import ERROR, INFO, WARN, PartitionStatus
 
 
 @dataclass(frozen=True, slots=True)

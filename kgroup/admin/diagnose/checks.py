@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, SPARE, UNSTORED, UNTRANSACTED, WARN
+from kgroup.admin.codes import CODES, DAMAGED_LOG, SPARE, UNSTORED, UNTRANSACTED
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
 from kgroup.admin.diagnose.deliveries import standing_still
 from kgroup.admin.diagnose.facts import OPEN_S, SESSION_TIMEOUT, Facts
@@ -36,7 +36,7 @@ from kgroup.admin.read.group_facts import computes_target
 from kgroup.admin.read.readable import CLOCK_UNSURE
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
-from kgroup.admin.statuses import PartitionStatus, Unseen
+from kgroup.admin.statuses import ERROR, WARN, PartitionStatus, Unseen
 from kgroup.domain import MemberStatus, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import Kind

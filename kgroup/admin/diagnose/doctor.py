@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.brokers_side import look_at_the_brokers
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses, unshown
 from kgroup.admin.diagnose.deleted_offsets import look_for_their_topics
@@ -28,6 +27,7 @@ from kgroup.admin.read.broker_clock import clocks_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.refusals import item_error
 from kgroup.admin.statuses import (
+    ERROR,
     HISTORY,
     LAG,
     SETTINGS,
@@ -43,7 +43,6 @@ from kgroup.errors import KgroupError
 __all__ = ["Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 VERDICTS = HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
 PATIENCE_S = 10.0
-_RANK = {ERROR: 0, WARN: 1, INFO: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def _settled(
             continue
         seen(group_facts)
         group = group_facts.group
-        findings = sorted(diagnoses(group_facts), key=lambda finding: (_RANK[finding.severity], finding.code))
+        findings = sorted(diagnoses(group_facts), key=lambda each: (-WEIGHTS.index(each.severity), each.code))
         # The check-up names the group with each.
         unread = tuple(
             Unseen(

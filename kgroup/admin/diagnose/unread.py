@@ -5,7 +5,6 @@ from itertools import islice
 from math import inf
 from operator import add
 
-from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import Facts, Going
 from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
@@ -17,7 +16,7 @@ from kgroup.admin.read.open_transactions import seen_transactions
 from kgroup.admin.read.record_times import times_at
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
-from kgroup.admin.statuses import LAG, TRANSACTIONS, PartitionStatus, Unseen
+from kgroup.admin.statuses import ERROR, LAG, TRANSACTIONS, PartitionStatus, Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from kgroup.admin.codes import CODES, ERROR, UNSTORED
+from kgroup.admin.codes import CODES, UNSTORED
 from kgroup.admin.models import (
     ASSIGNING,
     CLASSIC,
@@ -27,7 +27,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.in_sync import InSync
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
-from kgroup.admin.statuses import PartitionStatus
+from kgroup.admin.statuses import ERROR, PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
 
 SHOWN = 5

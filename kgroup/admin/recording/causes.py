@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgroup.admin.codes import CODES, DAMAGED_LOG, ERROR, INFO, UNSTORED, UNTRANSACTED, WARN
+from kgroup.admin.codes import CODES, DAMAGED_LOG, UNSTORED, UNTRANSACTED
 from kgroup.admin.diagnose.deleted_offsets import REMOVED
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.read.findings import SHOWN
 from kgroup.admin.recording.look import Look, rebalanced
 from kgroup.admin.shell import command, word
-from kgroup.admin.statuses import NOT_THE_SAME_TOPIC, PROMPT_MS, PartitionStatus
+from kgroup.admin.statuses import ERROR, INFO, NOT_THE_SAME_TOPIC, PROMPT_MS, WARN, PartitionStatus
 from kgroup.domain import OFFSETS_TOPIC, count_of, first_of
 from kgroup.history.fold.explain import blame
 

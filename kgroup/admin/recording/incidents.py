@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgroup.admin.codes import ERROR
 from kgroup.admin.recording.causes import BROKERS, DOWN, NO_RECORD, Bad
 from kgroup.admin.recording.lines import CLOSED, OPEN, OPENED, UPDATED, Incident
 from kgroup.admin.recording.look import ABSENT, Look
+from kgroup.admin.statuses import ERROR
 from kgroup.domain import grouped
 
 LOOKS = 2

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgroup.admin.codes import ERROR
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.recording.causes import bad_of
 from kgroup.admin.recording.growing_past import GrowingPast
@@ -17,6 +16,7 @@ from kgroup.admin.recording.look import Find, Known, Look, Terms, after, ids_of,
 from kgroup.admin.recording.observed import Observed, newest_first
 from kgroup.admin.recording.retention import remove_old
 from kgroup.admin.recording.topic_log import TopicLog
+from kgroup.admin.statuses import ERROR
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Kind
