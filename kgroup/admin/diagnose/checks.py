@@ -18,7 +18,7 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.set_back import set_back
 from kgroup.admin.diagnose.stalled_readers import stopped
 from kgroup.admin.diagnose.unread import deleted_soon, held_back
-from kgroup.admin.diagnose.wording import Found, name_of, removal_of, whereabouts
+from kgroup.admin.diagnose.wording import END_IT, Found, name_of, removal_of, transaction_text, whereabouts
 from kgroup.admin.models import (
     CLASSIC,
     COMPLETING,
@@ -381,26 +381,17 @@ def _open_for_s(facts: Facts) -> float | None:
 
 def _held_open(facts: Facts) -> Iterator[Found]:
     """Yield offsets of a transaction that does not end, though the group's others did in half the time."""
-    by_producer = {
-        producer: {
-            partition: commit for partition, commit in partitions.items() if partition in facts.pending
-        }
-        for producer, partitions in facts.log.pending.items()
-    }
     age_s = _open_for_s(facts)
     if age_s is None:
         return
     evidence = [
-        f"producer {producer} wrote the offsets of {count_of(len(partitions), 'partition')} from "
-        f"{utc(min(commit.timestamp_ms for commit in partitions.values()))} on, and no end of its transaction"
-        for producer, partitions in sorted(by_producer.items())
-        if partitions
+        f"producer {producer} wrote the offsets of {count_of(len(commits), 'partition')} from "
+        f"{utc(min(commit.timestamp_ms for commit in commits))} on, and no end of its transaction"
+        for producer, commits in sorted(facts.open_commits.items())
     ]
-    known = {producer for producer, partitions in by_producer.items() if partitions}
+    known = facts.open_commits.keys()
     evidence += [
-        f"transactional id {transaction.transactional_id!r}, producer {transaction.producer_id}, "
-        + transaction.state
-        + (f" since {utc(transaction.start_ms)}" if transaction.start_ms >= 0 else "")
+        transaction_text(transaction)
         + (f", its timeout is {transaction.timeout_ms / 1000:g} s" if transaction.timeout_ms >= 0 else "")
         for transaction in facts.transactions
         if not known or transaction.producer_id in known
@@ -412,7 +403,7 @@ def _held_open(facts: Facts) -> Iterator[Found]:
         evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
     yield (
         f"offsets of {some(partitions)} are held open by a transaction for at least {age_s:.0f} s",
-        "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
+        END_IT,
         evidence,
     )
 

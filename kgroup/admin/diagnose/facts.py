@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kgroup.admin.diagnose.held_open import HeldOpen
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.view import RecordedMember, View
+    from kgroup.history.log_items import Committed
 
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
 ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
@@ -232,11 +233,19 @@ class Facts:
         return [e for e in self.history or () if e.kind in kinds and self.group.type != CLASSIC]
 
     @property
+    def open_commits(self) -> Mapping[int, Sequence[Committed]]:
+        """The offsets that are held open, by the producer of their transaction, by the log."""
+        by_producer = {
+            producer: [commit for partition, commit in those.items() if partition in self.pending]
+            for producer, those in self.log.pending.items()
+        }
+        return {producer: those for producer, those in by_producer.items() if those}
+
+    @property
     def open_since_ms(self) -> int | None:
-        """When the first of the offsets that are held open was written, by the log."""
-        pending = self.log.pending.values()
-        begun = (commit for those in pending for p, commit in those.items() if p in self.pending)
-        return min((commit.timestamp_ms for commit in begun), default=None)
+        """When the first of them was written."""
+        commits = (commit for those in self.open_commits.values() for commit in those)
+        return min((commit.timestamp_ms for commit in commits), default=None)
 
     @property
     def rebalanced_throughout(self) -> bool:

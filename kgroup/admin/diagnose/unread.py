@@ -6,7 +6,7 @@ from math import inf
 from operator import add
 
 from kgroup.admin.diagnose.facts import Facts, Going
-from kgroup.admin.diagnose.wording import Found
+from kgroup.admin.diagnose.wording import END_IT, Found, transaction_text
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.broker_clock import clock_of
@@ -203,9 +203,8 @@ def held_back(facts: Facts) -> Iterator[Found]:
         ]
         known = {transaction for those in facts.holding.values() for transaction in those}
         evidence += [
-            f"transactional id {t.transactional_id!r}, producer {t.producer_id}, {t.state}"
-            + (f" since {utc(t.start_ms)}" if t.start_ms >= 0 else "")
-            for t in sorted(known, key=lambda transaction: transaction.transactional_id)[:SHOWN]
+            transaction_text(transaction)
+            for transaction in sorted(known, key=lambda transaction: transaction.transactional_id)[:SHOWN]
         ]
         if not known:
             evidence.append(
@@ -213,7 +212,7 @@ def held_back(facts: Facts) -> Iterator[Found]:
             )
         yield (
             f"readers of committed records are held back in {some(rows)} by a transaction that does not end",
-            "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
+            END_IT,
             evidence,
         )
 

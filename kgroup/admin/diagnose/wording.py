@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.shell import command, list_item
+from kgroup.durations import utc
 
 if TYPE_CHECKING:
+    from kgroup.admin.read.open_transactions import OpenTransaction
     from kgroup.history.fold.view import RecordedMember
 
 Found: TypeAlias = tuple[str, str, Sequence[str]]
 """The message of a finding, what to do about it, and its evidence."""
+END_IT = "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort"
+"""What to do about a transaction that does not end."""
 
 
 def name_of(member: RecordedMember) -> str:
@@ -23,6 +27,12 @@ def whereabouts(member: RecordedMember) -> str:
     """Return a member with its client id and host: a member id alone does not identify a process."""
     client = f" (client {member.client_id})" if member.client_id else ""
     return f"{member.instance_id or member.member_id}{client} on {member.host.removeprefix('/')}"
+
+
+def transaction_text(open_: OpenTransaction) -> str:
+    """Return an open transaction with its producer, and since when it is open."""
+    since = f" since {utc(open_.start_ms)}" if open_.start_ms >= 0 else ""
+    return f"transactional id {open_.transactional_id!r}, producer {open_.producer_id}, {open_.state}{since}"
 
 
 def one_host(members: Iterable[RecordedMember]) -> str:

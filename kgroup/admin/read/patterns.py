@@ -5,16 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
+from kgroup.admin.statuses import ERROR, WARN
 from kgroup.patterns import compile_regex, fault_of, matching_topics
-
-ERROR, WARN = "error", "warn"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A construct of a pattern with another meaning, or none, in one of the languages."""
 
-    severity: Annotated[str, ("error", "warn")]
+    severity: Annotated[str, (ERROR, WARN)]
     message: str
 
 
