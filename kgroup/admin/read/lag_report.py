@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
@@ -30,6 +31,8 @@ from kgroup.domain import TopicPartition, value
 from kgroup.errors import KgroupError
 
 Ages: TypeAlias = Mapping[tuple[TopicPartition, int], Age]
+Rows: TypeAlias = Mapping[tuple[str, str, int], OffsetRow]
+"""Rows by group, topic and partition."""
 
 NOISE = 0.1
 """The part of a rate in which two polls differ by chance: members commit at intervals, not steadily."""
@@ -141,7 +144,7 @@ def measure(
 ) -> LagReport:
     """Return each group's lag now; `times` adds lag in time, `interval_s` rates from two polls."""
     names = list(dict.fromkeys(group_ids))
-    first: Mapping[tuple[str, str, int], OffsetRow] = {}
+    first: Rows = {}
     if interval_s is not None:
         began = cluster.retry.clock()
         first = by_partition(describe(cluster, names, expected=False, topologies=False))
@@ -150,7 +153,7 @@ def measure(
     asked_ms = cluster.now_ms()
     description = describe(cluster, names, expected=False, topologies=False)
     ages = _ages(cluster, description.groups, asked_ms) if times else None
-    return report_of(description, first, interval_s, ages)
+    return report_of(description, ages, first, interval_s)
 
 
 def measure_each(
@@ -159,24 +162,24 @@ def measure_each(
     """Yield the same without rates, in rounds: for more groups than memory should hold."""
     asked_ms = cluster.now_ms()
     for description in describe_each(cluster, group_ids, expected=False, topologies=False):
-        yield in_time(cluster, description, asked_ms) if times else report_of(description, {}, None)
+        yield in_time(cluster, description, asked_ms) if times else report_of(description)
         asked_ms = cluster.now_ms()
 
 
 def in_time(cluster: ClusterView, description: Description, asked_ms: int) -> LagReport:
     """Return the lag of groups described, in records and in time, as of when they were asked for."""
-    return report_of(description, {}, None, _ages(cluster, description.groups, asked_ms))
+    return report_of(description, _ages(cluster, description.groups, asked_ms))
 
 
 def report_of(
     description: Description,
-    first: Mapping[tuple[str, str, int], OffsetRow],
-    interval_s: float | None,
     ages: Mapping[str, Ages] | None = None,
+    first: Rows = MappingProxyType({}),
+    interval_s: float | None = None,
 ) -> LagReport:
-    """Return the lag of groups described, rates since `first`, and times where `ages` are known."""
+    """Return the lag of groups described, times where `ages` are known, and rates since `first`."""
     groups = tuple(
-        _report(group, first, interval_s, (ages or {}).get(group.group_id, {}), times=ages is not None)
+        _report(group, None if ages is None else ages.get(group.group_id, {}), first, interval_s)
         for group in description.groups
     )
     errors = description.errors + tuple(e for group in description.groups for e in group.errors)
@@ -189,14 +192,14 @@ def sampled(
     """Return the lag of the groups that `describe` reads, with `interval_s` at which rate."""
     names = list(dict.fromkeys(group_ids))
     if interval_s is None:
-        return report_of(describe(names), {}, None)
+        return report_of(describe(names))
     began, first = time.monotonic(), by_partition(describe(names))
     time.sleep(interval_s)
-    return report_of(describe(names), first, time.monotonic() - began)
+    return report_of(describe(names), first=first, interval_s=time.monotonic() - began)
 
 
-def by_partition(description: Description) -> dict[tuple[str, str, int], OffsetRow]:
-    """Return the rows of groups described, by group, topic and partition."""
+def by_partition(description: Description) -> Rows:
+    """Return the rows of groups described."""
     return {(g.group_id, row.topic, row.partition): row for g in description.groups for row in g.offsets}
 
 
@@ -283,24 +286,20 @@ def _bounds(age: int | Between) -> tuple[int, int | None]:
     return (age, age) if isinstance(age, int) else (age.least_ms, age.most_ms)
 
 
-def _report(
-    group: GroupDescription,
-    first: Mapping[tuple[str, str, int], OffsetRow],
-    interval_s: float | None,
-    ages: Ages,
-    times: bool,
-) -> GroupLag:
-    if not times and not first and (rows := group.to_make) is not None:
+def _report(group: GroupDescription, ages: Ages | None, first: Rows, interval_s: float | None) -> GroupLag:
+    if ages is None and not first:
+        if (rows := group.to_make) is None:
+            return of_rows(group, tuple(map(_plain_row, group.offsets)))
         lag = of_rows(group, ())
         lag.make_later(replace(rows, make=lambda _: tuple(map(_plain_row, group.offsets))))
         return lag
 
     def measured(row: OffsetRow) -> PartitionLag:
-        age = _oldest(group, row, ages) if times else None
-        before = first.get((group.group_id, row.topic, row.partition)) if first else None
+        age = None if ages is None else _oldest(group, row, ages)
+        before = first.get((group.group_id, row.topic, row.partition))
         return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
 
-    return of_rows(group, tuple(map(measured if times or first else _plain_row, group.offsets)))
+    return of_rows(group, tuple(map(measured, group.offsets)))
 
 
 def of_rows(group: GroupDescription, rows: tuple[PartitionLag, ...]) -> GroupLag:

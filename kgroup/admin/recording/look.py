@@ -128,7 +128,7 @@ def _lags(cluster: ClusterView, facts: Mapping[str, Facts], asked_ms: int) -> di
     try:
         report = in_time(cluster, described, asked_ms)
     except KgroupError:
-        report = report_of(described, {}, None)  # no record could be read: only the times are unknown
+        report = report_of(described)  # no record could be read: only the times are unknown
     return {lag.group_id: lag for lag in report.groups}
 
 
