@@ -333,12 +333,19 @@ class PartitionRow:
     """The common part of a partition's rows."""
 
     __slots__ = ()
+    topic: str
+    partition: int
     committed_offset: int | None
     commit_known: bool
     error_code: str | None
     reason: str | None
     lag: int | None
     unreadable: int | None
+
+    @property
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return place_of(self.topic, self.partition)
 
     @property
     def gone(self) -> bool:
@@ -567,7 +574,7 @@ class GroupDescription(RowsWhenUsed[OffsetRow]):
         """The partition of each row."""
         if (rows := self.to_make) is not None:
             return rows.places
-        return [place_of(row.topic, row.partition) for row in self.offsets]
+        return [row.place for row in self.offsets]
 
     @property
     def committed_count(self) -> int:

@@ -204,7 +204,7 @@ class Groups:
                 instance_id=document.text_or_none("instance_id"),
                 reason=reason,
             )
-            rows[TopicPartition(row.topic, row.partition)] = row
+            rows[row.place] = row
         for member in members:
             for entry in member.assignment or ():
                 for number in entry.partitions:

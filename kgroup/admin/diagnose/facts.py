@@ -30,7 +30,7 @@ from kgroup.admin.statuses import (
     Status,
     Unseen,
 )
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, place_of, value
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, value
 from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -140,7 +140,7 @@ class Facts:
     @property
     def rows(self) -> Iterator[Placed]:
         """The group's partitions, each with its row, in order."""
-        return ((place_of(row.topic, row.partition), row) for row in self.group.offsets)
+        return ((row.place, row) for row in self.group.offsets)
 
     @property
     def by_status(self) -> ByStatus:

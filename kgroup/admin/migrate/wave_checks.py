@@ -77,7 +77,7 @@ def lag_unknown(group: GroupDescription) -> tuple[str, str | None] | None:
     row = next((row for row in group.offsets if row.lag is None), None)
     if row is None:
         return group.no_offsets or "nothing is committed", None
-    return f"{place_of(row.topic, row.partition)}: {row.error or row.reason or 'unknown'}", row.error_code
+    return f"{row.place}: {row.error or row.reason or 'unknown'}", row.error_code
 
 
 def _commits(required: bool, first: GroupDescription, last: GroupDescription) -> RuleCheck:
@@ -86,7 +86,7 @@ def _commits(required: bool, first: GroupDescription, last: GroupDescription) ->
     if last.errors or first.errors:
         error = (*last.errors, *first.errors)[0]
         return RuleCheck("commits", UNKNOWN, error.message, error.code)
-    after = {place_of(row.topic, row.partition): row for row in last.offsets}
+    after = {row.place: row for row in last.offsets}
     unknown = [place_of(r.topic, r.partition) for r in first.offsets if r.lag is None]
     # A commit has to follow unread records that can be read, and that no open transaction hides.
     due = [
@@ -98,7 +98,7 @@ def _commits(required: bool, first: GroupDescription, last: GroupDescription) ->
     ]
     idle = []
     for row in due:
-        partition = place_of(row.topic, row.partition)
+        partition = row.place
         now = after.get(partition)
         if now is None or now.committed_offset is None:
             unknown.append(partition)

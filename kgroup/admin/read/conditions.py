@@ -305,8 +305,6 @@ def _lag_unseen(group: GroupDescription) -> ItemError:
     from kgroup.admin.read.lag import readers_unknown, unknown_of
 
     for row in unknown_of(group.offsets):
-        partition = f"{row.topic}-{row.partition}"
-        return ItemError(
-            partition, row.error_code or "NOT_SEEN", f"the lag of {partition}: {row.reason or row.error}"
-        )
+        why = f"the lag of {row.place}: {row.reason or row.error}"
+        return ItemError(str(row.place), row.error_code or "NOT_SEEN", why)
     return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", readers_unknown(group.state)))

@@ -477,7 +477,7 @@ def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Itera
     """Yield the log ends that could not be read, by reason; partitions that are gone are no failure."""
     unread = ((row.error_code, row) for row in offsets if row.error_code and not row.gone)
     for code, rows in grouped(unread).items():
-        where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
+        where = first_of([row.place for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError(item, code, message, hint_of(code))
 

@@ -156,7 +156,7 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     if not group.known_members:
         return
     free = {
-        TopicPartition(row.topic, row.partition)
+        row.place
         for row in group.notable
         if row.status is not None and (row.status.name, row.status.weight) == (PartitionStatus.UNREAD, ERROR)
     } | _without_owner(group, topics)
@@ -362,7 +362,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
         # No lag is known beyond the end, which spares most rows the rest.
         if row.lag is None and row.status is not None and row.status.name == PartitionStatus.BEYOND_END
     ]
-    beyond = {TopicPartition(row.topic, row.partition): row.status.why for row in rows if row.status}
+    beyond = {row.place: row.status.why for row in rows if row.status}
     if beyond:
         reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
@@ -375,7 +375,7 @@ def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     gone = [
-        TopicPartition(row.topic, row.partition)
+        row.place
         for row in group.notable
         # A topic that was not looked up is not known to be gone; one that does not exist is gone in whole.
         if row.lag is None
@@ -428,7 +428,7 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
 
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     bare = [
-        TopicPartition(row.topic, row.partition)
+        row.place
         for row in group.notable
         if row.lag is None
         and row.committed_offset is None

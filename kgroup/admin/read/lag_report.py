@@ -31,8 +31,8 @@ from kgroup.domain import TopicPartition, value
 from kgroup.errors import KgroupError
 
 Ages: TypeAlias = Mapping[tuple[TopicPartition, int], Age]
-Rows: TypeAlias = Mapping[tuple[str, str, int], OffsetRow]
-"""Rows by group, topic and partition."""
+Rows: TypeAlias = Mapping[tuple[str, TopicPartition], OffsetRow]
+"""Rows by group and partition."""
 
 NOISE = 0.1
 """The part of a rate in which two polls differ by chance: members commit at intervals, not steadily."""
@@ -200,7 +200,7 @@ def sampled(
 
 def by_partition(description: Description) -> Rows:
     """Return the rows of groups described."""
-    return {(g.group_id, row.topic, row.partition): row for g in description.groups for row in g.offsets}
+    return {(g.group_id, row.place): row for g in description.groups for row in g.offsets}
 
 
 def _ages(cluster: ClusterView, groups: Sequence[GroupDescription], asked_ms: int) -> Mapping[str, Ages]:
@@ -210,7 +210,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription], asked_ms: in
     """
     waiting = {
         group.group_id: {
-            (TopicPartition(row.topic, row.partition), offset)
+            (row.place, offset)
             for row in group.offsets
             if row.work and row.committed_offset is not None
             for offset in (row.committed_offset, _waits_by(group, row))
@@ -219,9 +219,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription], asked_ms: in
     }
     # A clock that is off shows in whatever was written last, where nothing waits too.
     partitions = {
-        group.group_id: [TopicPartition(row.topic, row.partition) for row in group.offsets]
-        for group in groups
-        if waiting[group.group_id]
+        group.group_id: [row.place for row in group.offsets] for group in groups if waiting[group.group_id]
     }
     if not partitions:
         return {}
@@ -270,8 +268,7 @@ def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> Age | None:
     """Return the age of the oldest unread record, its bounds, or why it is unknown."""
     if not row.work or row.committed_offset is None:
         return 0 if row.work == 0 else None
-    partition = TopicPartition(row.topic, row.partition)
-    young, old = (ages.get((partition, at)) for at in (_waits_by(group, row), row.committed_offset))
+    young, old = (ages.get((row.place, at)) for at in (_waits_by(group, row), row.committed_offset))
     if young == old or not isinstance(old, int | Between):
         return old
     if not isinstance(young, int | Between):
@@ -296,7 +293,7 @@ def _report(group: GroupDescription, ages: Ages | None, first: Rows, interval_s:
 
     def measured(row: OffsetRow) -> PartitionLag:
         age = None if ages is None else _oldest(group, row, ages)
-        before = first.get((group.group_id, row.topic, row.partition))
+        before = first.get((group.group_id, row.place))
         return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
 
     return of_rows(group, tuple(map(measured, group.offsets)))

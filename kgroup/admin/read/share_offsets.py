@@ -112,10 +112,11 @@ def topics_stored(
 
 def share_rows(rows: Iterable[OffsetRow], offsets: ShareOffsets) -> tuple[OffsetRow, ...]:
     """Return the rows of a share group with the lag its coordinator reports; its partitions have no owner."""
-    return tuple(_row(row, offsets, place_of(row.topic, row.partition)) for row in rows)
+    return tuple(_row(row, offsets) for row in rows)
 
 
-def _row(row: OffsetRow, offsets: ShareOffsets, partition: TopicPartition) -> OffsetRow:
+def _row(row: OffsetRow, offsets: ShareOffsets) -> OffsetRow:
+    partition = row.place
     if partition in offsets.lags:
         lag = offsets.lags[partition]
         nothing = row.lag is not None and row.unreadable == row.lag

@@ -77,11 +77,11 @@ def _of_partitions(before: GroupDescription, after: GroupDescription) -> Iterato
 
     A partition that is read to its end and gets a new record is as well as before.
     """
-    was = {(row.topic, row.partition): row.status for row in before.offsets}
+    was = {row.place: row.status for row in before.offsets}
     changed = grouped(
-        ((had.name, now.name), f"{row.topic}-{row.partition}")
+        ((had.name, now.name), str(row.place))
         for row in after.offsets
-        if (had := was.get((row.topic, row.partition))) is not None
+        if (had := was.get(row.place)) is not None
         and (now := row.status) is not None
         and had.name != now.name
         and not (had.good and now.good)

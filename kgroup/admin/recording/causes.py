@@ -149,7 +149,7 @@ def _is_explained(code: str, facts: Facts, before: Look | None) -> bool:
         name = facts.group.group_id
         if before is None or name not in before.lags:
             return False
-        had = {(row.topic, row.partition) for row in before.lags[name].offsets}
+        had = {row.place for row in before.lags[name].offsets}
         none_added = had == {partition for partition, _ in facts.rows}
         return none_added and before.rebalanced.get(name) != rebalanced(facts)
     return code in _OF_REBALANCES and not facts.rebalances

@@ -22,7 +22,7 @@ def lines_of(
     rows: list[PartitionLag] = []
     moving: dict[str, list[tuple[int, int | None, int | None]]] = {row.topic: [] for row in lag.offsets}
     for row in lag.offsets:
-        if not _is_plain(row, ends.get(place_of(row.topic, row.partition))):
+        if not _is_plain(row, ends.get(row.place)):
             rows.append(row)
             continue
         written_ms = None if not row.work or row.time_lag_ms is None else at_ms - row.time_lag_ms
@@ -45,7 +45,7 @@ def lag_of(at_ms: int, line: Lags, commits: Iterable[Commits], ends: Iterable[En
     }
     rows: list[PartitionLag] = []
     for row in line.rows:
-        partition = place_of(row.topic, row.partition)
+        partition = row.place
         end = ended.get(partition)
         if partition in moving and end is not None:
             row = _filled(row, at_ms, *moving[partition], end)

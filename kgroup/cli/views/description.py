@@ -35,7 +35,7 @@ from kgroup.cli.output.wording import (
     tasks_text,
 )
 from kgroup.cli.views.expected import lines
-from kgroup.domain import Document, MemberStatus, TopicPartition, count_of, ranges
+from kgroup.domain import Document, MemberStatus, count_of, ranges
 from kgroup.durations import iso
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -297,7 +297,7 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
     Unless they are by member id, those that are not stable come first. A member's lag is unknown when that of
     one of its partitions is, or what it owns.
     """
-    rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
+    rows = {row.place: row for row in group.offsets}
     members = sorted(group.known_members, key=_by_process_and_instance)
     if by == "member":
         members.sort(key=lambda m: m.member_id)
@@ -403,7 +403,7 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
             )
             by = ", ".join(producers) or "it ended meanwhile"
         yield (
-            f"{row.topic}-{row.partition}: readers of committed records stop at {row.last_stable_offset} of "
+            f"{row.place}: readers of committed records stop at {row.last_stable_offset} of "
             f"{row.log_end_offset}, at an open transaction: {by}"
         )
     if len(open_rows) > HELD_OPEN:

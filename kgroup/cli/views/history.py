@@ -166,7 +166,7 @@ def show_state(
                 for delivery in row.deliveries or ()
             ]
             if deliveries:
-                shown.append(f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}")
+                shown.append(f"  {row.place}: {'; '.join(deliveries)}")
     data = {
         "groups": [asdict(group) for group in states],
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],

@@ -142,7 +142,7 @@ def notes(group: GroupLag) -> Iterator[str]:
         noted = [row for row in noted if row.error_code != CLOCK_UNSURE.code]
     for row in noted[:NOTED]:
         left = "left out: " if row.gone else ""
-        yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
+        yield f"{group.group_id}: {row.place} {left}{row.error or row.reason}"
     if len(noted) > NOTED:
         yield f"{group.group_id}: and {count_of(len(noted) - NOTED, 'partition')} more; -o json has them all"
     if group.unreadable_lag:

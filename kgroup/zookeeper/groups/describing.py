@@ -238,7 +238,7 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
     )
     for row in lag.rows(group, Commits.of(stored.all), lag.Sight(ends, starts)):
         row = replace(row, status=None, unreadable=None)  # statuses are of Kafka's groups
-        partition = TopicPartition(row.topic, row.partition)
+        partition = row.place
         if (owner := owned.get(partition)) is not None:
             row = replace(row, member_id=owner.consumer, owner_thread=owner.thread)
         else:
