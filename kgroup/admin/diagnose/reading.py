@@ -82,37 +82,15 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
     Return the facts with these statuses; `judged` are how the groups read.
     """
     courses = [course for course in judged if course.aged]
-    points = {at for course in courses for at in course.records}
-    times = times_at(cluster, points)
-    aged = set[TopicPartition]().union(*(course.timed for course in courses))
-    clocks = clocks_of(cluster, facts[0].now_ms, aged) if aged else None
-    for course in courses:
-        if clocks is not None:
-            course.facts = course.facts.also(clock=clocks(course.timed, course.facts.group.coordinated_by))
-        course.times = times
-    # What follows from some of them is asked for once they are there.
-    for more in (Course.not_yet_written, Course.newest_stamped):
-        if asked := {at for course in courses for at in more(course)}:
-            times = {**times, **times_at(cluster, asked)}
-            for course in courses:
-                course.times = times
-    held = {p for course in courses for p, row in course.undecided.items() if _held_back(row)}
-    opened = seen_transactions(cluster, held)
-    for course in courses:
-        course.opened = opened
-    stalled = [c for c in courses if any(read.seems_stalled for read in (c, *c.mistimed()))]
+    if courses:
+        _look(cluster, courses, facts[0].now_ms)
+    found = {course: _judgements(cluster, course) for course in courses}
+    stalled = [course for course in courses if any(course.depends_on_waits(said) for said in found[course])]
     _learn_waits(cluster, stalled, past)
-    said = {course: _as_agreed(cluster, course) for course in courses}
-    passed_over = [
-        course
-        for course, statuses in said.items()
-        if any(p in course.begun and status.weight == ERROR for p, status in statuses.items())
-        and course not in stalled
-    ]
-    _learn_waits(cluster, passed_over, past)
-    said |= {course: _as_agreed(cluster, course) for course in passed_over}
+    found |= {course: _judgements(cluster, course) for course in stalled}
     for course in judged:
-        course.facts = with_statuses(course.facts, said.get(course, {}) | dict(_former(course.facts)))
+        said = _agreed(found[course], course.lates) if course in found else {}
+        course.facts = with_statuses(course.facts, said | dict(_former(course.facts)))
         if course.fresh:
             course.facts = judge_fruitless(
                 cluster, course.facts, course.fresh, course.lates, course.untrusted
@@ -120,6 +98,22 @@ def judge(cluster: ClusterView, facts: list[Facts], judged: Sequence[Course], pa
         course.facts = course.facts.also(*course.unshown)
     known = {course.facts.group.group_id: course.facts for course in judged}
     return [known.get(f.group.group_id, f) for f in facts]
+
+
+def _look(cluster: ClusterView, courses: Sequence[Course], now_ms: int) -> None:
+    """Read the clocks, the times of records and the open transactions by which groups are judged."""
+    clocks = clocks_of(cluster, now_ms, set[TopicPartition]().union(*(course.timed for course in courses)))
+    times: dict[At, Age] = {}
+    for course in courses:
+        course.facts = course.facts.also(clock=clocks(course.timed, course.facts.group.coordinated_by))
+        course.times = times
+    # What follows from some of them is asked for once they are there.
+    for asked in (Course.records, Course.not_yet_written, Course.newest_stamped):
+        times |= times_at(cluster, {at for course in courses for at in asked(course)})
+    held = {p for course in courses for p, row in course.undecided.items() if _held_back(row)}
+    opened = seen_transactions(cluster, held)
+    for course in courses:
+        course.opened = opened
 
 
 def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) -> None:
@@ -147,8 +141,9 @@ def _learn_waits(cluster: ClusterView, courses: Sequence[Course], past: Past) ->
         past.steps[name] = course.suspects, course.steps, course.untold
 
 
-def _as_agreed(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
-    return _agreed([_by_times(cluster, reading) for reading in (course, *course.mistimed())], course.lates)
+def _judgements(cluster: ClusterView, course: Course) -> list[dict[TopicPartition, Status]]:
+    """Return the statuses by the times of records as they are, and as they may have been meant."""
+    return [_by_times(cluster, reading) for reading in (course, *course.mistimed())]
 
 
 def _by_times(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]:
@@ -162,7 +157,7 @@ def _agreed(
 ) -> dict[TopicPartition, Status]:
     """Return what the times of records say, right or not; unknown where that differs.
 
-    `lates` are how late the records of a topic count as stamped, of each of `found`.
+    `lates` are how late the records of a topic count as stamped, of each judgement.
     """
     statuses = dict(judgements[0])
     for partition, said in judgements[0].items():
@@ -271,11 +266,14 @@ class Course:
         self.untold: Unseen | None = None
         """Its last commits, where they were looked at, and why some are missing."""
 
-    @property
-    def seems_stalled(self) -> bool:
-        """Whether a partition stands still, if the group commits often."""
-        statuses = (self.status(partition, row) for partition, row in self.undecided.items())
-        return any(status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK) for status in statuses)
+    def depends_on_waits(self, said: Mapping[TopicPartition, Status]) -> bool:
+        """Return whether how long records wait in this group, as a rule, may make a status better."""
+        return any(
+            status.name in (PartitionStatus.STALLED, PartitionStatus.HELD_BACK)
+            if partition in self.undecided
+            else partition in self.begun and status.weight == ERROR
+            for partition, status in said.items()
+        )
 
     def _waits_ms(self, partition: TopicPartition) -> int | Unseen:
         """Return how long commits of late let records wait: half of them did not take longer.
@@ -403,9 +401,8 @@ class Course:
         least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
         return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
 
-    @property
     def records(self) -> Iterator[At]:
-        """The records whose times decide: the oldest unread ones, and the newest that others have read."""
+        """Yield the records whose times decide: the oldest unread ones, and the newest that were read."""
         known = self.facts.history is not None
         for partition, row in self.undecided.items():
             if (at := _oldest(row)) is not None and (known or _held_back(row)):
