@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kgroup.admin.codes import CODES, DAMAGED_LOG, SPARE, UNSTORED, UNTRANSACTED
 from kgroup.admin.diagnose.deleted_offsets import lost, matching_nothing
@@ -39,11 +39,8 @@ from kgroup.admin.shell import command
 from kgroup.admin.statuses import ERROR, WARN, PartitionStatus, Unseen
 from kgroup.domain import MemberStatus, count_of
 from kgroup.durations import utc
-from kgroup.history.fold.events import Kind
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
-    from kgroup.history.fold.view import RecordedMember
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.view import RecordedMember
 
 STUCK_ONLINE_S = 60
 """The age in the log from which a consumer group's rebalance counts as stuck.

@@ -16,6 +16,7 @@ from kgroup.admin.read.record_times import Untimed, times_at
 from kgroup.admin.statuses import SPAN_MS, Unseen
 from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
+from kgroup.history.decode.decoder import Decoder
 from kgroup.history.log_items import CommitRun, Item, Marker, PendingCommit
 from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -89,8 +90,6 @@ def _commits_from(
 
 def items_from(topic: LiveTopic, number: int, names: Collection[str], from_ms: int) -> Iterator[Item]:
     """Yield what one partition has of some groups from a time on: the check-up read it, undamaged."""
-    from kgroup.history.decode.decoder import Decoder
-
     if (at := topic.offset_at(number, from_ms)) < 0:
         return
     decoder = Decoder(names=names, runs=False)

@@ -33,13 +33,13 @@ from kgroup.admin.statuses import (
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, grouped, value
 from kgroup.durations import utc
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.view import RecordedMember, View
+from kgroup.history.log_items import Committed
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.handled import DeliveryLog
     from kgroup.admin.diagnose.held_open import HeldOpen
-    from kgroup.history.fold.events import Event
-    from kgroup.history.fold.view import RecordedMember, View
-    from kgroup.history.log_items import Committed
 
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
 ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
@@ -218,16 +218,12 @@ class Facts:
     @property
     def completed_ms(self) -> int:
         """When the newest rebalance in the history was complete; -1 where it has none."""
-        from kgroup.history.fold.events import Kind
-
         ended = (e.timestamp_ms for e in self.history or () if e.kind is Kind.REBALANCE_COMPLETED)
         return max(ended, default=-1)
 
     @property
     def starts(self) -> list[Event]:
         """The rebalances that began, oldest first; none of a classic group: no record shows them."""
-        from kgroup.history.fold.events import Kind
-
         # Where compaction left one record of an epoch, it is that of the newest.
         kinds = (Kind.REBALANCE_STARTED, Kind.GROUP_CREATED)
         return [e for e in self.history or () if e.kind in kinds and self.group.type != CLASSIC]

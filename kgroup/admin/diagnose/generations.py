@@ -19,7 +19,7 @@ from kgroup.admin.refusals import code_name, is_gone
 from kgroup.admin.statuses import LAG, LOOPS, SUSPECT_MS, Unseen
 from kgroup.domain import CLASSIC, TopicPartition
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Event, Kind, duration_text
+from kgroup.history.fold.events import OF_OFFSETS, Event, Kind, duration_text
 
 GENERATION_MS = 1_000
 """A process takes at least that long to start, to join and to end."""
@@ -126,8 +126,6 @@ def mistimed(partition: TopicPartition, late_ms: int) -> Unseen:
 
 def emptied_ms(facts: Facts) -> int:
     """Return when a group without members lost its last one; -1 where that is not in its history."""
-    from kgroup.history.fold.events import OF_OFFSETS
-
     return max((event.last_ms for event in facts.history or () if event.kind not in OF_OFFSETS), default=-1)
 
 

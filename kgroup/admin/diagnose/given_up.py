@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.deliveries import waits
 from kgroup.admin.diagnose.facts import Facts, missed
@@ -17,14 +16,10 @@ from kgroup.admin.statuses import LOOPS
 from kgroup.domain import count_of
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
-from kgroup.history.fold.events import Kind
+from kgroup.history.fold.events import Delivered, Event, Kind
 
-if TYPE_CHECKING:
-    from kgroup.history.fold.events import Delivered, Event
-
-    Piece = tuple[Event, Delivered]
-    """Neighbouring records that were delivered equally often, with the event that ended it."""
-
+Piece = tuple[Event, Delivered]
+"""Neighbouring records that were delivered equally often, with the event that ended it."""
 LIMIT, LOCK = "share.delivery.count.limit", "share.record.lock.duration.ms"
 _RELEASED = Kind.RECORDS_RELEASED
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from kgroup.domain import TopicPartition, value
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
-    from kgroup.history.fold.folding import Fold
-    from kgroup.history.fold.restarts import Restart
-    from kgroup.history.fold.state import GroupState
-    from kgroup.history.fold.view import View
-    from kgroup.history.log_items import Committed
-    from kgroup.history.replay import Coverage
-    from kgroup.history.sources.live import LiveTopic
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.restarts import Restart
+from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.view import View
+from kgroup.history.log_items import Committed, not_read
+from kgroup.history.replay import Coverage, replay
+from kgroup.history.sources.live import LiveLog, LiveTopic
 
 FEW = 8
 
@@ -49,9 +46,6 @@ class Recorded:
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
     """Return the records of each of these groups in one partition; raise KgroupError if unreadable."""
-    from kgroup.history.replay import replay
-    from kgroup.history.sources.live import LiveLog
-
     by_group: dict[str, list[Event]] = {group: [] for group in group_ids}
     # Searching every batch for each name pays for a few names; for many, all is decoded.
     few = len(by_group) <= FEW
@@ -71,8 +65,6 @@ def recorded_by(
     topic: LiveTopic, fold: Fold, events: Mapping[str, list[Event]], coverage: Coverage
 ) -> dict[str, Recorded]:
     """Return the records of these groups in one partition by its fold, which may go on, and their events."""
-    from kgroup.history.log_items import not_read
-
     ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     states = fold.states  # rebuilt on each access
     known = Recorded(
@@ -133,8 +125,6 @@ def _recorded(
 
 def _known_from_ms(events: Sequence[Event]) -> int:
     """Return from when on it is known what changed: after the first record left of a group; -1 for always."""
-    from kgroup.history.fold.events import Kind
-
     seen = (e.timestamp_ms + 1 for e in events if e.kind is Kind.GROUP_CREATED and not e.proven)
     return next(seen, -1)
 

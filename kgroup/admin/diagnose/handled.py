@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kgroup.admin.diagnose.commits import KEPT, Point
 from kgroup.domain import TopicPartition, grouped
-from kgroup.history.fold.events import Kind
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.deliveries import DeliveryState
-    from kgroup.history.fold.events import Event
-    from kgroup.history.sources.live import LiveTopic
+from kgroup.history.fold.deliveries import DeliveryState
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.log_items import not_read
+from kgroup.history.sources.live import LiveLog, LiveTopic
 
 REJECTED_AFTER = 1
 """After one delivery only a rejection gives up a record: no broker's limit is below 2 (ShareGroupConfig)."""
@@ -154,8 +152,6 @@ def look_into_deliveries(
     snapshots: then the log begins later than the group.
     """
     from kgroup.history.deliveries import DeliveryReader
-    from kgroup.history.log_items import not_read
-    from kgroup.history.sources.live import LiveLog
 
     by_group: defaultdict[str, DeliveryLog] = defaultdict(DeliveryLog)
     for number in topic.partitions:

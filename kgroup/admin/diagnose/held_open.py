@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median_high
-from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.commits import items_from
 from kgroup.admin.diagnose.facts import HELD_OPEN, Facts, missed
@@ -15,9 +14,8 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.statuses import SPAN_MS, TWICE
 from kgroup.domain import value
 from kgroup.errors import KgroupError
-
-if TYPE_CHECKING:
-    from kgroup.history.sources.live import LiveTopic
+from kgroup.history.log_items import Marker, PendingCommit
+from kgroup.history.sources.live import LiveTopic
 
 
 @value
@@ -39,8 +37,6 @@ class HeldOpen:
 
 def look_at_what_is_held_open(cluster: ClusterView, facts: list[Facts]) -> list[Facts]:
     """Read the transactions of the last hour again, of groups with offsets that were seen held open."""
-    from kgroup.history.sources.live import LiveTopic
-
     held = {f.group.group_id: f for f in facts if f.pending and f.recorded is not None}
     if not held:
         return facts
@@ -63,7 +59,6 @@ def _with(facts: Facts, seen: HeldOpen | KgroupError) -> Facts:
 def _transactions(
     topic: LiveTopic, number: int, names: Collection[str], from_ms: int
 ) -> dict[str, HeldOpen | KgroupError]:
-    from kgroup.history.log_items import Marker, PendingCommit
 
     begun: dict[str, dict[int, int]] = {name: {} for name in names}
     took: dict[str, list[int]] = {name: [] for name in names}

@@ -16,11 +16,11 @@ from kgroup.admin.statuses import HISTORY, Unseen
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import KgroupError
+from kgroup.history.sources.live import LiveTopic
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.commits import Learned
     from kgroup.admin.diagnose.read_ahead import Ahead
-    from kgroup.history.sources.live import LiveTopic
 
 MANY = 1_000
 """The number of groups from which a separate process reads the history: it takes a while to start."""
@@ -88,8 +88,6 @@ class Past:
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
         """Return what share groups did with their records; nothing where none has stored anything yet."""
-        from kgroup.history.sources.live import LiveTopic
-
         names = self.topic()
         assert isinstance(names, LiveTopic)
         transport, timeout_s = self._cluster.transport, self._cluster.retry.timeout_s
@@ -101,8 +99,6 @@ class Past:
 
     def topic(self) -> LiveTopic | KgroupError:
         """Return the topic, opened now if it was not, or why it cannot be read."""
-        from kgroup.history.sources.live import LiveTopic
-
         if self._topic is None:
             try:
                 self._topic = LiveTopic(self._cluster.transport, self._cluster.retry.timeout_s)

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found
@@ -16,11 +15,8 @@ from kgroup.admin.read.outside import from_outside
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
-from kgroup.history.fold.events import Kind
+from kgroup.history.fold.events import Event, Kind, duration_text
 from kgroup.history.fold.view import SIMPLE
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
 
 FLAPS, REBALANCES, IN_TURN = 3, 5, 3
 DEPLOYMENTS = 2
@@ -45,7 +41,6 @@ def restless(facts: Facts) -> Iterator[Found]:
     again, bare = _started_again(facts), _unexplained(facts, seen)
     if not comes_and_goes and not again and bare < REBALANCES:
         return
-    from kgroup.history.fold.events import duration_text
 
     causes = Counter(event.cause or event.detail for event in seen).most_common(3)
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found, name_of, one_host, removal_of, whereabouts
@@ -13,9 +12,8 @@ from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.statuses import PartitionStatus, Status, Weight
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.view import RecordedMember
+from kgroup.history.fold.events import duration_text
+from kgroup.history.fold.view import RecordedMember
 
 _LOOK = (
     "look at that process and its log: it is dead, hangs, is paused, reads without committing, or lacks "
@@ -84,8 +82,6 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
     if whole := [reader for reader in silent if reader.whole]:
         yield _stopped_members(facts, whole)
     if partly := [reader for reader in silent if not reader.whole]:
-        from kgroup.history.fold.events import duration_text
-
         partitions = [partition for reader in partly for partition in reader.waiting]
         holder = {partition: reader for reader in partly for partition in reader.waiting}
         shortest = duration_text(min(reader.silent_ms for reader in partly))
@@ -130,7 +126,6 @@ def _committed(facts: Facts, partition: TopicPartition) -> str:
 
 
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> Found:
-    from kgroup.history.fold.events import duration_text
 
     members, known = [reader.member for reader in silent], facts.group.member_count
     shortest = duration_text(min(reader.silent_ms for reader in silent))

@@ -20,6 +20,7 @@ from kgroup.admin.statuses import ERROR, LAG, TRANSACTIONS, PartitionStatus, Uns
 from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
+from kgroup.history.fold.events import duration_text
 
 NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
@@ -221,7 +222,6 @@ def deleted_soon(facts: Facts) -> Iterator[Found]:
     """Yield the unread records that the topic's retention is about to delete."""
     if not facts.going:
         return
-    from kgroup.history.fold.events import duration_text
 
     dated = {partition: going for partition, going in facts.going.items() if going.written_ms is not None}
     first = (

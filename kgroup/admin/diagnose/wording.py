@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from kgroup.admin.read.open_transactions import OpenTransaction
 from kgroup.admin.shell import command, list_item
 from kgroup.durations import utc
-
-if TYPE_CHECKING:
-    from kgroup.admin.read.open_transactions import OpenTransaction
-    from kgroup.history.fold.view import RecordedMember
+from kgroup.history.fold.view import RecordedMember
 
 Found: TypeAlias = tuple[str, str, Sequence[str]]
 """The message of a finding, what to do about it, and its evidence."""
