@@ -242,13 +242,11 @@ class Course:
         self.unread = {
             partition: row
             for partition, row, _ in unread
-            if (partition in self._ends or self._lost_ends(partition) is not None)
-            and row.work
-            and row.committed_offset is not None
+            if partition in self._ends or self._lost_ends(partition) is not None
         }
         """What a group without members may have ended at again and again."""
-        rows = facts.rows if self._ends else ()
-        committed = {partition for partition, row in rows if row.committed_offset is not None}
+        # Without members a group has rows of what it committed alone.
+        committed = {*facts.group.places} if self._ends else set()
         self.fresh = {
             partition: those for partition, those in self._ends.items() if partition not in committed
         }
@@ -579,14 +577,14 @@ class Course:
             lost, others_ms = lost or self.facts.lost(-1, f"whether {other} got on with its last commit"), -1
         return Progress(
             since,
-            others_ms,
-            self._held_ms.get(partition, at),
-            self._usual_ms,
-            len(self.ends(partition, max(at, waits_ms))),
-            "" if busy is None else str(busy),
-            self._waits_ms(partition),
-            lost,
-            self.restores if since > at else None,
+            others_ms=others_ms,
+            owner_ms=self._held_ms.get(partition, at),
+            usual_ms=self._usual_ms,
+            generations=len(self.ends(partition, max(at, waits_ms))),
+            busy="" if busy is None else str(busy),
+            waits_ms=self._waits_ms(partition),
+            lost=lost,
+            restores=self.restores if since > at else None,
         )
 
     @property
