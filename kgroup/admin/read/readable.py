@@ -25,11 +25,10 @@ from kgroup.admin.read.offsets import (
 )
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch, times_at
-from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.refusals import code_name
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from kgroup.errors import DamagedBatch, ErrorCode, KgroupError
-from kgroup.security.rights import READ, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.batches import Batch
@@ -285,41 +284,43 @@ class Logs:
         outside: list[TopicPartition] = []
         for partition, answer in answers.items():
             view, offset = self.views[partition], asked[partition]
-            if not isinstance(answer, KgroupError) and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if isinstance(answer, KgroupError):
+                view.unread = _not_read(partition, answer)
+                continue
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 outside.append(partition)
                 continue
+            view.take_bounds(answer)
             try:
-                data = _records_of(partition, answer)
-                view.take_bounds(data)
-                first, after = first_readable(data, offset)
+                first, after = first_readable(answer, offset)
             except KgroupError as error:
-                yield from self._unread(partition, answer, error, offset, positions[partition])
+                yield from self._undecoded(partition, answer, error, offset, positions[partition])
                 continue
             if first is not None:
                 view.readable_at = max(view.readable_at, first)
-            elif after < data.last_stable_offset:
+            elif after < answer.last_stable_offset:
                 yield partition, after
             else:
                 before = [at for at in positions[partition] if not 0 <= view.nothing_from <= at]
                 view.nothing_from = max(at for at in before if at <= offset)
-                view.nothing_to = data.last_stable_offset
+                view.nothing_to = answer.last_stable_offset
                 # A group that is further behind may have records left.
                 if earlier := [at for at in before if at < view.nothing_from]:
                     yield partition, max(earlier)
         yield from self._from_the_start(outside, asked)
 
-    def _unread(
+    def _undecoded(
         self,
         partition: TopicPartition,
-        answer: PartitionData | KgroupError,
+        answer: PartitionData,
         error: KgroupError,
         offset: int,
         positions: Collection[int],
     ) -> Iterator[tuple[TopicPartition, int]]:
         """Note why nothing was read; yield an earlier offset, as records may precede a damaged batch."""
         view = self.views[partition]
-        if isinstance(answer, KgroupError) or not isinstance(error, DamagedBatch):
-            view.unread = Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
+        if not isinstance(error, DamagedBatch):
+            view.unread = _not_read(partition, error)
             return
         view.damaged_at = max(view.damaged_at, error.met_from(offset, answer.high_watermark))
         if earlier := [at for at in positions if at < offset]:
@@ -333,7 +334,7 @@ class Logs:
         for partition, start in starts.items():
             view = self.views[partition]
             if isinstance(start, KgroupError):
-                view.start = view.unread = Unseen(LOOK, code_name(start), f"{partition}: {start.message}")
+                view.start = view.unread = _not_read(partition, start)
                 continue
             view.start = start.offset
             if start.offset > asked[partition]:
@@ -387,13 +388,8 @@ def first_read(
             yield partition, untimed(partition, written)
 
 
-def _records_of(partition: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
-    """Return the answer with records; raise why there is none."""
-    if isinstance(answer, KgroupError):
-        raise answer
-    if answer.error_code:
-        raise refused(answer.error_code, f"records of {partition}", needs=[on_topic(READ, partition.topic)])
-    return answer
+def _not_read(partition: TopicPartition, error: KgroupError) -> Unseen:
+    return Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
 
 
 def first_readable(answer: PartitionData, offset: int) -> tuple[int | None, int]:

@@ -89,10 +89,6 @@ def _advance(
             times[partition] = answer
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             before_start.append(partition)
-        elif answer.error_code:
-            times[partition] = refused(
-                answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
-            )
         else:
             try:
                 written_ms, after = _first_time(answer.records or b"", asked[partition])
@@ -173,7 +169,10 @@ def fetch(
     partition_bytes: int = PARTITION_BYTES,
     isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
-    """Return one leader's answer to a Fetch from the positions on, or why there is none."""
+    """Return one leader's answer to a Fetch from the positions on, or why there is none.
+
+    OFFSET_OUT_OF_RANGE is an answer: it says that the log begins later, or ends before.
+    """
     from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
     asked = list(partitions)
@@ -195,9 +194,16 @@ def fetch(
     except (Unreachable, BrokerRefused) as error:
         return dict.fromkeys(asked, error)
     fetched = {
-        TopicPartition(topic.topic, data.partition_index): data
+        TopicPartition(topic.topic, data.partition_index): _refused(topic.topic, data) or data
         for topic in answer.responses
         for data in topic.partitions
     }
     missing = refused(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR, "Fetch", "the broker omitted it")
     return {partition: fetched.get(partition, missing) for partition in asked}
+
+
+def _refused(topic: str, data: PartitionData) -> KgroupError | None:
+    if data.error_code in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+        return None
+    what = f"records of {TopicPartition(topic, data.partition_index)}"
+    return refused(data.error_code, what, needs=[on_topic(READ, topic)])

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.record_times import fetch_by_leader
-from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
 from kgroup.protocol.batches import batches_in
-from kgroup.security.rights import READ, on_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,6 @@ class Records:
                 chunks[partition] = answer
             elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 chunks[partition] = Chunk((), None)
-            elif answer.error_code:
-                chunks[partition] = refused(
-                    answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
-                )
             else:
                 chunks[partition] = _chunk(answer.records or b"", positions[partition])
         return chunks
