@@ -341,7 +341,7 @@ class Course:
 
     def newest_stamped(self) -> Iterator[At]:
         """The newest records by their stamps, of topics whose records may be stamped late."""
-        late = {topic for topic, ms in self._delayed.items() if ms > 0}
+        late = {topic for topic, ms in self._least_delays.items() if ms > LATE_MS}
         for partition, at in self.facts.best_clock.stamps.items() if late else ():
             if partition.topic in late:
                 yield partition, at.offset
@@ -390,14 +390,13 @@ class Course:
             for at in self.newest_stamped()
             if isinstance(ms := self.times.get(at), int)
         )
-        least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._delayed.items()}
+        least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._least_delays.items()}
         return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
 
     @cached_property
-    def _delayed(self) -> Mapping[str, int]:
-        """The least delay of each topic, where it is large."""
-        least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
-        return {topic: ms for topic, ms in least.items() if abs(ms) > LATE_MS}
+    def _least_delays(self) -> Mapping[str, int]:
+        """How long a record of each topic took at least from its arrival to its commit."""
+        return {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
 
     def records(self) -> Iterator[At]:
         """Yield the records whose times decide: the oldest unread ones, and the newest that were read."""
@@ -643,8 +642,7 @@ class Course:
     def _rightly_stamped(self) -> set[str]:
         """The topics of which all that was read had come by its time before it was committed."""
         unread = {at[0].topic for at in self._of_topics if isinstance(self.times.get(at), KgroupError)}
-        least = {topic: min(those) for topic, those in grouped(self._topic_delays).items()}
-        return {topic for topic, ms in least.items() if ms >= 0} - unread
+        return {topic for topic, ms in self._least_delays.items() if ms >= 0} - unread
 
     @cached_property
     def untrusted(self) -> Mapping[str, Unseen]:
@@ -663,11 +661,10 @@ class Course:
     @cached_property
     def unsampled(self) -> Mapping[str, Unseen]:
         """The topics of which no record that was read could be read again, with why."""
-        timed = dict(self._topic_delays)
         return {
             at[0].topic: untimed(at[0], error)
             for at in self._of_topics
-            if at[0].topic not in timed and isinstance(error := self.times.get(at), KgroupError)
+            if at[0].topic not in self._least_delays and isinstance(error := self.times.get(at), KgroupError)
         }
 
     @cached_property
