@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.admin.read.readable import LOOK, Logs
+from kgroup.admin.read.offsets import ListedOffset
+from kgroup.admin.read.readable import LOOK, Logs, first_read
 from kgroup.admin.statuses import Unseen
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
@@ -73,3 +74,11 @@ def test_a_damaged_batch_stops_only_who_reaches_it() -> None:
     view = found.views[PLACE]
     assert [view.damaged(at) for at in (3, 6, 7)] == [None, 6, None]
     assert [view.readable(at) for at in (3, 6)] == [True, True]
+
+
+def test_the_first_record_that_is_read_may_come_later_than_the_first_listed() -> None:
+    """What is listed may be a marker, or aborted, and nobody commits that."""
+    _, groups, fake = logs(10, records=8, start=5)
+    groups.times["orders:0"] = [*range(100, 110)]
+    first = [dict(first_read(fake.cluster(), {PLACE: at})) for at in (2, 6, 9)]
+    assert first == [{PLACE: ListedOffset(5, 105_000, -1)}, {}, {PLACE: ListedOffset(-1, -1, -1)}]
