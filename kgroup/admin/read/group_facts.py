@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypeAlias
 
 from kgroup.admin.models import (
     ASSIGNING,
@@ -40,9 +39,6 @@ _UNRESOLVED = Unseen(
 )
 _SUBSCRIPTIONS = Unseen("subscriptions", "NOT_READABLE", "what some members subscribe to is not known")
 
-Bounds: TypeAlias = tuple[ListedOffset | KgroupError | None, int | None, int | None]
-"""The answer about a log's end, the log's start where it was asked for, and its end."""
-
 
 class GroupFacts:
     """The facts that all partitions of a group share; `unread` is why its commits could not be read."""
@@ -65,7 +61,12 @@ class GroupFacts:
         """The status of all that waits, of a group without members."""
 
     def waiting(
-        self, partition: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
+        self,
+        partition: TopicPartition,
+        offset: int,
+        owner: Member | None,
+        end: ListedOffset | KgroupError,
+        view: LogView,
     ) -> Status | None:
         """Return the status of a partition with records to read from its committed offset on, else None.
 
@@ -82,7 +83,7 @@ class GroupFacts:
         key = (partition.topic if owner is None else owner.member_id, young, self._settled(partition, owner))
         status = self._waiting.get(key)
         if status is None:
-            status = self._waiting[key] = status_of(self.of(partition, offset, owner, bounds, view))
+            status = self._waiting[key] = status_of(self.of(partition, offset, owner, end, None, view))
         return status
 
     def of(
@@ -90,12 +91,13 @@ class GroupFacts:
         partition: TopicPartition,
         offset: int | None,
         owner: Member | None,
-        bounds: Bounds,
+        end: ListedOffset | KgroupError,
+        log_start: int | None,
         view: LogView | None,
         epochs: Epochs | Unseen = NO_EPOCHS,
     ) -> PartitionFacts:
-        """Return the facts of one partition."""
-        failure, log_start, log_end = bounds
+        """Return the facts of one partition; `log_start` where it was asked for."""
+        log_end = end.offset if isinstance(end, ListedOffset) else None
         owner = owner or self._awaited.get(partition)
         begins = log_start if offset is None else offset
         start: int | Unseen = 0 if log_start is None else log_start
@@ -120,8 +122,8 @@ class GroupFacts:
         # The coordinator resolves patterns within seconds, when their members send heartbeats.
         resolving = subscribed is _UNRESOLVED and waited == 0
         return PartitionFacts(
-            log_end if log_end is not None else _end_of(partition, failure),
-            exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
+            end.offset if isinstance(end, ListedOffset) else _unread(partition, end),
+            exists=not is_gone(end),
             committed=self.unread or offset,
             epochs=epochs,
             start=start,
@@ -223,10 +225,8 @@ def _owner(member: Member) -> Owner:
     return Owner(member.name, member.state == MemberStatus.LEFT)
 
 
-def _end_of(partition: TopicPartition, failure: object) -> Unseen:
-    if isinstance(failure, KgroupError):
-        return Unseen(ENDS, code_name(failure), f"{partition}: {failure.message}")
-    return Unseen(ENDS, "NOT_READ", f"{partition}: the end of its log is not known")
+def _unread(partition: TopicPartition, failure: KgroupError) -> Unseen:
+    return Unseen(ENDS, code_name(failure), f"{partition}: {failure.message}")
 
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:

@@ -103,7 +103,7 @@ class SeenLog:
     `epoch_ends` are those of epochs that are over.
     """
 
-    answer: ListedOffset | KgroupError | None
+    answer: ListedOffset | KgroupError
     end: int | None
     words: str | None
     code: str | None
@@ -177,7 +177,7 @@ class Sight(dict[TopicPartition, SeenLog]):
         )
 
     def __missing__(self, partition: TopicPartition) -> SeenLog:
-        answer, start = self._ends.get(partition), self._starts.get(partition)
+        answer, start = self._ends[partition], self._starts.get(partition)
         view = self._views.get(partition)
         end = answer.offset if isinstance(answer, ListedOffset) else None
         words = code = stable = None
@@ -332,13 +332,12 @@ def _row(
         if offset is not None and end is not None:
             lag, reason = behind(offset, end, changed)
             if status is None and log.view is not None and changed is None:
-                status = group.waiting(partition, offset, owner, (log.answer, None, end), log.view)
+                status = group.waiting(partition, offset, owner, log.answer, log.view)
         else:
             lag, reason = _uncommitted(log.start, end, log.words, log.view)
             log_start = log.start if offset is None else None
         if status is None:
-            bounds = (log.answer, log_start, end)
-            facts = group.of(partition, offset, owner, bounds, log.view, changed or NO_EPOCHS)
+            facts = group.of(partition, offset, owner, log.answer, log_start, log.view, changed or NO_EPOCHS)
             status = status_of(facts)
             unreadable = unreadable_of(facts, lag)
     waits = lag != 0
@@ -374,7 +373,7 @@ def _uncommitted(
 ) -> tuple[int | None, str | None]:
     """Return the lag of a partition without a commit, or why it is unknown."""
     if log_end is None:
-        return None, words or "the end of the log is not known"
+        return None, words
     if begins is None:
         return None, f"never committed, and where the log begins is not known; it ends at {log_end}"
     # Nothing to read, wherever the reader begins.
