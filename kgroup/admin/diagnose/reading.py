@@ -475,8 +475,7 @@ class Course:
     def _without_history(self, row: OffsetRow, held: bool) -> Status | Unseen | None:
         """Return the status of a partition whose history is not known; for one held back, why it is not."""
         facts = self.facts
-        known = facts.history is not None and facts.state is not None
-        if known and (held or row.committed_offset is not None):
+        if facts.state is not None and (held or row.committed_offset is not None):
             return None
         missed = next((unseen for unseen in facts.unseen if unseen.look == HISTORY), None)
         what = "its history is not known, which shows whether its reader goes on"
@@ -803,8 +802,7 @@ def _fresh(cluster: ClusterView, course: Course) -> dict[TopicPartition, Status]
     facts, begun = course.facts, course.begun
     if not begun or HISTORY in facts.left_out:
         return {}
-    missed = facts.history is None or facts.state is None
-    since = {} if missed else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
+    since = {} if facts.state is None else {p: course.got_ms(p, row.member_id) for p, row in begun.items()}
     ends = {p: course.ends(p, facts.since_ms) for p in begun}
     # What one of them did not commit, the next would have, unless it came only when most had ended.
     first = {p: min(since[p], those[0]) for p, those in ends.items() if p in since and len(those) >= LOOPS}
