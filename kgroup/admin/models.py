@@ -486,6 +486,13 @@ class RowsWhenUsed(Generic[Row]):
     _to_make: RowsToMake
     if TYPE_CHECKING:
         offsets: tuple[Row, ...]
+        total_lag: int | None
+        unreadable_lag: int
+
+    @property
+    def work(self) -> int | None:
+        """The total lag without the offsets that are shown to hold no record; None when unknown."""
+        return None if self.total_lag is None else self.total_lag - self.unreadable_lag
 
     def make_later(self, rows: RowsToMake) -> None:
         """Have these rows, and make them when `offsets` is first used."""
@@ -596,22 +603,21 @@ class GroupDescription(RowsWhenUsed[OffsetRow]):
         return self.topology is None or any(part.changelog_topics for part in self.topology.subtopologies)
 
     @property
-    def work(self) -> int | None:
-        """The total lag without the offsets that are shown to hold no record; None when unknown."""
-        return None if self.total_lag is None else self.total_lag - self.unreadable_lag
-
-    @property
     def member_count(self) -> int | None:
         """The number of members; None when unknown."""
         return None if self.members is None else len(self.members)
+
+    @property
+    def instance_ids_known(self) -> bool:
+        """Whether the broker reports which of the members that are known are static."""
+        return all(member.instance_id_known for member in self.known_members)
 
     @property
     def has_static_members(self) -> bool | None:
         """Whether one of the members is static; None when unknown."""
         if any(member.instance_id is not None for member in self.known_members):
             return True
-        known = self.members is not None and all(member.instance_id_known for member in self.members)
-        return False if known else None
+        return False if self.members is not None and self.instance_ids_known else None
 
 
 @value

@@ -213,7 +213,7 @@ def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
 
 def _check_instances_reported(group: GroupDescription, selection: Selection) -> None:
     """Raise BrokerRefused for instance ids that the broker does not report."""
-    if not selection.instance_ids or all(member.instance_id_known for member in group.known_members):
+    if not selection.instance_ids or group.instance_ids_known:
         return
     raise BrokerRefused(
         ErrorCode.UNSUPPORTED_VERSION,

@@ -63,29 +63,27 @@ class Condition:
         if group is None:
             return self.kind in ("empty", GONE)
         if self.kind == "lag":
-            return group.total_lag is not None and group.total_lag - group.unreadable_lag <= self.number
+            return group.work is not None and group.work <= self.number
         if self.kind == "members":
             return group.member_count == self.number
         if self.kind == "member":
             named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]
-            if not named and not all(m.instance_id_known for m in group.known_members):
-                raise BrokerRefused(
-                    ErrorCode.UNSUPPORTED_VERSION,
-                    f"the broker reports no instance ids: {self.name} may be in {group.group_id}",
-                    hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
-                )
+            if not named and not group.instance_ids_known:
+                other = "; here wait for a member id, or for members=N"
+                raise _no_instance_ids(f"{self.name} may be in {group.group_id}", other)
             return any(m.state == MemberStatus.STABLE for m in named)
         if self.kind == STATIC:
-            if not all(m.instance_id_known for m in group.known_members):
-                raise BrokerRefused(
-                    ErrorCode.UNSUPPORTED_VERSION,
-                    f"the broker reports no instance ids: {group.group_id} may be static",
-                    hint="Kafka 2.4 and later do",
-                )
+            if not group.instance_ids_known:
+                raise _no_instance_ids(f"{group.group_id} may be static")
             return bool(group.members) and all(
                 m.instance_id is not None and m.state == MemberStatus.STABLE for m in group.known_members
             )
         return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
+
+
+def _no_instance_ids(so: str, instead: str = "") -> BrokerRefused:
+    said = f"the broker reports no instance ids: {so}"
+    return BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, said, hint=f"Kafka 2.4 and later do{instead}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Regis
     if roster == Roster():
         return None
     ids, size = roster.registered or None, roster.target_size
-    named = group.members is not None and all(member.instance_id_known for member in group.members)
+    named = group.members is not None and group.instance_ids_known
     present = {member.instance_id for member in group.known_members}
     missing = roster.missing({name for name in present if name is not None}) if ids and named else None
     # Owners are unknown while a classic group rebalances.

@@ -277,7 +277,7 @@ def _headline(group: GroupDescription) -> str:
 def _totals(group: GroupDescription) -> str:
     static = sum(member.instance_id is not None for member in group.known_members)
     members = "unknown" if group.members is None else str(len(group.members))
-    if not all(member.instance_id_known for member in group.known_members):
+    if not group.instance_ids_known:
         members += " (this broker does not report which are static)"
     elif static:
         members += f" ({static} static)"

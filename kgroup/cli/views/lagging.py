@@ -68,15 +68,14 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         if group.no_offsets is not None:
             continue  # nothing in it can be behind
         records = limit["unit"] == "records"
-        least = _work_at_least(group) if records else group.time_lag_at_least_ms
-        group_lag = group.max_time_lag_ms
         if records:
-            group_lag = None if group.total_lag is None else group.total_lag - group.unreadable_lag
-        if group_lag is None and not records:
-            group_lag = group.time_lag_at_most_ms
+            least, most = _work_at_least(group), group.work
+        else:
+            least, most = group.time_lag_at_least_ms, group.max_time_lag_ms
+            most = group.time_lag_at_most_ms if most is None else most
         if least is not None and least > limit["limit"]:
             over.append(group.group_id)
-        elif group_lag is None or group_lag > limit["limit"]:
+        elif most is None or most > limit["limit"]:
             unknown.append(_why_unknown(group, records))
     return {**limit, "over": over, "unknown": unknown}
 
