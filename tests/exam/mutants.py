@@ -87,10 +87,10 @@ OTHERS = (
 """Checks that stand in no table."""
 DOUBTS: tuple[tuple[str, object], ...] = (
     ("kgroup.admin.diagnose.reading.Course.left_behind", lambda self, partition, row: row.status),
-    ("kgroup.admin.diagnose.reading.judge_fruitless", lambda *_: None),
+    ("kgroup.admin.diagnose.reading.judge_fruitless", lambda _, facts, *__: facts),
     ("kgroup.admin.diagnose.reading.Course.mistimed", lambda self: iter(())),
     ("kgroup.admin.read.broker_clock.FUTURE_MS", 10**15),
-    ("kgroup.admin.diagnose.doctor.judge_pace", lambda *_: None),
+    ("kgroup.admin.diagnose.doctor.judge_pace", lambda _, facts, *__: facts),
     ("kgroup.admin.diagnose.commits.Marker", ()),
     ("kgroup.admin.diagnose.generations.commits_in", lambda events, **_: _plain(events)),
     ("kgroup.admin.read.outside.commits_in", lambda events, **_: _plain(events)),
