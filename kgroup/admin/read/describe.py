@@ -264,12 +264,7 @@ def _with_offsets(
 
     share = {group.group_id for group in groups if group.type == SHARE}
     offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share, held)
-    stored = {
-        group.group_id: Commits()
-        if isinstance(own := offsets.get(group.group_id), KgroupError | None)
-        else own
-        for group in groups
-    }
+    stored = {name: Commits() if isinstance(own, KgroupError) else own for name, own in offsets.items()}
     by_name = {group.group_id: group for group in groups}
     matched = {name for name, group in by_name.items() if unassigned_patterns(group)}
     by_pattern = any(member.subscribed_regex for group in groups for member in group.known_members)
@@ -302,18 +297,8 @@ def _with_offsets(
     sight = topics.look_behind(groups, stored, ends, starts, maybe)
     for name, matching in new.items():
         unread[name] -= {p for p in unread[name] - topics.begun if p.topic in matching}
-    seen = _Seen(
-        topics.known,
-        topics.all_seen,
-        sight,
-        topics.counts,
-        read,
-        matched,
-        unread,
-        known_shared,
-        topics.in_sync,
-    )
-    return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
+    seen = _Seen(topics, sight, read, matched, unread, known_shared)
+    return [_complete(group, offsets[group.group_id], seen) for group in groups]
 
 
 class Topics:
@@ -411,52 +396,45 @@ class Topics:
 class _Seen:
     """The cluster's answers about the topics of some groups."""
 
-    topics: Answers[TopicDescription]
-    all_topics: bool
+    topics: Topics
     sight: Sight
-    counts: Mapping[str, int | None]
     read: Mapping[str, set[str]]
     matched: Collection[str]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
-    in_sync: InSync | None
 
 
-def _complete(
-    group: GroupDescription, offsets: Commits | KgroupError | None, seen: _Seen
-) -> GroupDescription:
+def _complete(group: GroupDescription, offsets: Commits | KgroupError, seen: _Seen) -> GroupDescription:
     from kgroup.admin.read import findings, lag
 
-    name = group.group_id
+    name, topics = group.group_id, seen.topics
     errors = list(group.errors)
+    stored = None if isinstance(offsets, KgroupError) else offsets
     if isinstance(offsets, KgroupError):
         errors.append(item_error("offsets", offsets))
-        stored = None
-    else:
-        stored = offsets or Commits()
-    unread = seen.unread.get(name, ())
+    unread = seen.unread[name]
     to_make = lag.rows_to_make(group, stored, seen.sight, unread)
     rows = () if to_make else lag.rows(group, stored, seen.sight, unread)
     if name in seen.shared:
         from kgroup.admin.read.share_offsets import share_rows, unread_starts
 
-        errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE_TOPIC))
+        errors += unread_starts(name, seen.shared[name], topics.known.get(SHARE_STATE_TOPIC))
         rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
     read = seen.read[name]
     # Where the members' topics are all visible, offsets of former topics do not matter to any reader. A
     # pattern that was resolved here may match topics that are hidden.
-    all_read = read and name not in seen.matched and may_see(read, seen.topics)
-    left_out = not (seen.all_topics or all_read)
+    all_read = read and name not in seen.matched and may_see(read, topics.known)
+    left_out = not (topics.all_seen or all_read)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
-    counted = seen.counts.keys() >= read
+    counted = topics.counts.keys() >= read
     known = stored is not None and not left_out and counted and lag.readers_known(group)
     total = lag.total(rows, all_rows=known, lags=to_make.lags if to_make else ())
-    partitions = seen.counts.get(OFFSETS_TOPIC)
+    partitions = topics.counts.get(OFFSETS_TOPIC)
     stored_in = offsets_partition_of(name, partitions) if partitions else None
-    if seen.in_sync is not None and stored_in is not None:
-        errors += seen.in_sync.unseen(stored_in)
+    if topics.in_sync is not None and stored_in is not None:
+        errors += topics.in_sync.unseen(stored_in)
     group.add(
         offsets=rows,
         total_lag=total.lag,
@@ -470,7 +448,7 @@ def _complete(
     )
     if to_make is not None:
         group.make_later(to_make)
-    return group.add(findings=findings.find(group, seen.counts, seen.in_sync))
+    return group.add(findings=findings.find(group, topics.counts, topics.in_sync))
 
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:
