@@ -7,13 +7,12 @@ epoch where its own log ends (KIP-101, KIP-320).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Commits, TopicDescription
-from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset, by_leader, by_topic
+from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset, ask_leaders, by_topic
 from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import Unseen
 from kgroup.domain import TopicPartition, grouped
@@ -58,21 +57,16 @@ def epoch_ends(
 def _asked(
     cluster: ClusterView, epochs: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, int | Unseen]:
-    led, leaderless = by_leader(epochs, topics)
-    answers: dict[TopicPartition, int | KgroupError] = {**leaderless}
-    works = {
-        leader: partial(_ask, cluster, leader, {partition: epochs[partition] for partition in places})
-        for leader, places in led.items()
-    }
-    for leader, told in cluster.at_once(works).items():
-        answers |= dict.fromkeys(led[leader], told) if isinstance(told, KgroupError) else told
+    def ask(leader: int, places: Sequence[TopicPartition]) -> dict[TopicPartition, int | KgroupError]:
+        return _ask(cluster, leader, {partition: epochs[partition] for partition in places})
+
     return {
         partition: Unseen(
             "leader epochs", code_name(end), f"{partition}: where its log was cut is not known: {end.message}"
         )
         if isinstance(end, KgroupError)
         else end
-        for partition, end in answers.items()
+        for partition, end in ask_leaders(cluster, epochs, topics, ask).items()
     }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Commits, TopicDescription
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
 
 
+T = TypeVar("T")
 FetchedTopics: TypeAlias = "Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]"
 Held: TypeAlias = dict[str, frozenset[TopicPartition]]
 """By group, the partitions whose offset a transaction holds open."""
@@ -222,32 +223,37 @@ def _list_once(
     left_s: float,
     isolation: int,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-    led, leaderless = by_leader(requested, topics)
-    answers: dict[TopicPartition, ListedOffset | KgroupError] = {**leaderless}
-    works = {
-        leader: partial(
-            _ask_leader, cluster, leader, {p: requested[p] for p in partitions}, left_s, isolation
-        )
-        for leader, partitions in led.items()
+    def ask(
+        leader: int, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, ListedOffset | KgroupError]:
+        return _ask_leader(cluster, leader, {p: requested[p] for p in places}, left_s, isolation)
+
+    listed = ask_leaders(cluster, requested, topics, ask)
+    for answer in listed.values():
+        if isinstance(answer, KgroupError) and not isinstance(answer, Unreachable | BrokerRefused):
+            raise answer
+    omitted = (p for p in requested if p not in listed)
+    return listed | {
+        p: refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(p), "the broker omitted it") for p in omitted
     }
-    for leader, listed in cluster.at_once(works).items():
-        if isinstance(listed, KgroupError) and not isinstance(listed, Unreachable | BrokerRefused):
-            raise listed
-        for partition in led[leader]:
-            answer = listed if isinstance(listed, KgroupError) else listed.get(partition)
-            answers[partition] = answer or refused(
-                ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker omitted it"
-            )
-    return answers
 
 
-def by_leader(
-    partitions: Iterable[TopicPartition], topics: Answers[TopicDescription]
-) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, KgroupError]]:
-    """Return partitions by the broker that leads them, and why the others have no leader."""
+def ask_leaders(
+    cluster: ClusterView,
+    partitions: Iterable[TopicPartition],
+    topics: Answers[TopicDescription],
+    ask: Callable[[int, Sequence[TopicPartition]], Mapping[TopicPartition, T | KgroupError]],
+) -> dict[TopicPartition, T | KgroupError]:
+    """Return what the leader of each partition answers, all leaders asked at once, or why it does not."""
     leaders = {partition: leader_of(partition, topics) for partition in partitions}
     led = grouped((leader, partition) for partition, leader in leaders.items() if isinstance(leader, int))
-    return led, {partition: error for partition, error in leaders.items() if isinstance(error, KgroupError)}
+    works = {leader: partial(ask, leader, places) for leader, places in led.items()}
+    answers: dict[TopicPartition, T | KgroupError] = {
+        partition: error for partition, error in leaders.items() if isinstance(error, KgroupError)
+    }
+    for leader, told in cluster.at_once(works).items():
+        answers |= dict.fromkeys(led[leader], told) if isinstance(told, KgroupError) else told
+    return answers
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import OpenProducer, TopicDescription
-from kgroup.admin.read.offsets import by_leader, by_topic, fetched, reports_stable, unstable_of
+from kgroup.admin.read.offsets import ask_leaders, by_topic, fetched, reports_stable, unstable_of
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TRANSACTION_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -128,25 +127,24 @@ def producers(
         TopicRequest,
     )
 
-    led, _ = by_leader(places, topics)
-
-    def ask(leader: int) -> DescribeProducersResponse:
-        topics = tuple(
+    def ask(
+        leader: int, led: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, tuple[OpenProducer, ...] | KgroupError]:
+        asked = tuple(
             TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
-            for topic, those in by_topic(led[leader])
+            for topic, those in by_topic(led)
         )
-        return cluster.ask(leader, DescribeProducersRequest(topics=topics), DescribeProducersResponse)
+        answer = cluster.ask(leader, DescribeProducersRequest(topics=asked), DescribeProducersResponse)
+        return {
+            TopicPartition(topic.name, data.partition_index): tuple(
+                OpenProducer(p.producer_id, p.producer_epoch, p.current_txn_start_offset, p.last_timestamp)
+                for p in data.active_producers
+                if p.current_txn_start_offset >= 0
+            )
+            for topic in answer.topics
+            for data in topic.partitions
+            if not data.error_code
+        }
 
-    answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
-    return {
-        TopicPartition(topic.name, data.partition_index): tuple(
-            OpenProducer(p.producer_id, p.producer_epoch, p.current_txn_start_offset, p.last_timestamp)
-            for p in data.active_producers
-            if p.current_txn_start_offset >= 0
-        )
-        for answer in answers.values()
-        if not isinstance(answer, KgroupError)
-        for topic in answer.topics
-        for data in topic.partitions
-        if not data.error_code
-    }
+    told = ask_leaders(cluster, places, topics, ask)
+    return {partition: those for partition, those in told.items() if not isinstance(those, KgroupError)}

@@ -20,7 +20,7 @@ from kgroup.admin.read.offsets import (
     LATEST,
     READ_COMMITTED,
     ListedOffset,
-    by_leader,
+    ask_leaders,
     list_offsets,
 )
 from kgroup.admin.read.open_transactions import open_transactions
@@ -181,7 +181,10 @@ class Logs:
         for _ in range(ROUNDS):
             if not pending:
                 break
-            answers = self._fetched(pending, topics, size)
+            ask = partial(
+                fetch, self.cluster, offsets=pending, partition_bytes=size, isolation=READ_COMMITTED
+            )
+            answers = ask_leaders(self.cluster, pending, topics, ask)
             pending = dict(self._following(offsets, pending, answers))
             size = MORE_BYTES
         for partition, at in pending.items():
@@ -258,21 +261,6 @@ class Logs:
             else:
                 seen = at.offset
             yield partition, seen
-
-    def _fetched(
-        self, offsets: Positions, topics: Answers[TopicDescription], size: int
-    ) -> dict[TopicPartition, PartitionData | KgroupError]:
-        led, errors = by_leader(offsets, topics)
-        works = {
-            leader: partial(
-                fetch, self.cluster, leader, places, offsets, partition_bytes=size, isolation=READ_COMMITTED
-            )
-            for leader, places in led.items()
-        }
-        answers: dict[TopicPartition, PartitionData | KgroupError] = {**errors}
-        for leader, fetched in self.cluster.at_once(works).items():
-            answers |= dict.fromkeys(led[leader], fetched) if isinstance(fetched, KgroupError) else fetched
-        return answers
 
     def _following(
         self,

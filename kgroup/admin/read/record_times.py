@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, READ_UNCOMMITTED, by_leader, by_topic, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, READ_UNCOMMITTED, ask_leaders, by_topic, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
@@ -136,16 +136,19 @@ def fetch_by_leader(
     cluster: ClusterView, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     """Return each leader's answer to a Fetch from the positions on, or why there is none."""
-    led, leaderless = by_leader(offsets, topics)
-    answers: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
-    for leader, partitions in led.items():
-        answers.update(fetch(cluster, leader, partitions, offsets))
+
+    def whole(
+        leader: int, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, PartitionData | KgroupError]:
+        answers = fetch(cluster, leader, places, offsets)
         # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
-        for partition in partitions:
+        for partition in places if len(places) > 1 else ():
             answer = answers[partition]
-            if len(partitions) > 1 and not isinstance(answer, KgroupError) and cut_off(answer):
-                answers.update(fetch(cluster, leader, [partition], offsets))
-    return answers
+            if not isinstance(answer, KgroupError) and cut_off(answer):
+                answers |= fetch(cluster, leader, [partition], offsets)
+        return answers
+
+    return ask_leaders(cluster, offsets, topics, whole)
 
 
 def cut_off(answer: PartitionData) -> bool:
