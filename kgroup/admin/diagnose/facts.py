@@ -378,9 +378,9 @@ def _with_retention(facts: Facts, setting: Callable[[int, str], str | KgroupErro
     minutes = setting(node, OFFSETS_RETENTION)
     if isinstance(minutes, KgroupError):
         return facts.also(missed(OFFSETS_RETENTION, minutes))
-    if not minutes:
+    if (number := number_of(minutes)) is None:
         return facts.also(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
-    return facts.also(retention_ms=int(minutes) * 60_000)
+    return facts.also(retention_ms=number * 60_000)
 
 
 def _pending(

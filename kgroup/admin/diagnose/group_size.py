@@ -6,7 +6,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
-from kgroup.admin.settings import asked_once
+from kgroup.admin.settings import asked_once, number_of
 from kgroup.admin.statuses import SETTINGS
 from kgroup.domain import count_of
 from kgroup.errors import KgroupError
@@ -23,7 +23,7 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> list[Fac
         if group.type in LIMITS and group.known_members and group.coordinator is not None:
             limit = setting(group.coordinator.id, LIMITS[group.type])
             group_facts = group_facts.also(
-                max_size=int(limit) if isinstance(limit, str) and limit else limit or None
+                max_size=limit if isinstance(limit, KgroupError) else number_of(limit)
             )
         known.append(group_facts)
     return known
