@@ -458,7 +458,10 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     older = [
         p.readable(p.commits[-1].offset)[0].ms - waiting[0].ms
         for p in rest
-        if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
+        if group.owner(p.place) is owner
+        and p.readable(p.committed or 0)
+        and p.commits[-1].ms > began
+        and not p.rebuilt  # then it is not its owner's commit
     ]
     # It reads the others first only while it reads.
     bounds = [

@@ -356,13 +356,17 @@ def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     """Yield the partitions whose committed offset lies beyond the end of their log."""
+    # Of a commit that is known in a log whose end is known there is a lag, unless it is none of that log.
     rows = [
         row
         for row in group.notable
-        # No lag is known beyond the end, which spares most rows the rest.
-        if row.lag is None and row.status is not None and row.status.name == PartitionStatus.BEYOND_END
+        if row.lag is None
+        and row.commit_known
+        and row.committed_offset is not None
+        and row.log_end_offset is not None
     ]
-    beyond = {row.place: row.status.why for row in rows if row.status}
+    # Rows of ZooKeeper have no status.
+    beyond = {row.place: row.status.why if row.status is not None else row.reason for row in rows}
     if beyond:
         reset = command("reset-offsets", group.group_id, options=f"{scope_text(beyond)} --to-earliest")
         hint = f"the log may hold records that were never read; once the group is empty: {reset}"
