@@ -21,7 +21,10 @@ HINTS = {
         "its partition of __consumer_offsets has no leader now, or brokers cannot create that topic (fewer "
         "than offsets.topic.replication.factor): kgroup cluster topics __consumer_offsets --internal"
     ),
-    ErrorCode.LEADER_NOT_AVAILABLE: "the partition's brokers are down; kgroup cluster topics shows leaders",
+    ErrorCode.LEADER_NOT_AVAILABLE: (
+        "kgroup cluster status shows which of those brokers are up: one that is up has lost the log "
+        "directory, and its log says why"
+    ),
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
     ErrorCode.NOT_COORDINATOR: "the group is moving to another broker; try again",
     ErrorCode.NON_EMPTY_GROUP: "the group still has members: stop them or kgroup remove-members GROUP --all",

@@ -271,12 +271,18 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
         if known.partition == number:
             if known.leader >= 0:
                 return known.leader
-            return refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition), "it has no leader now")
+            return refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition), _leaderless(known.replicas))
     return refused(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         str(partition),
         f"the topic has only {count_of(len(topic.partitions), 'partition')}",
     )
+
+
+def _leaderless(replicas: Sequence[int]) -> str:
+    one = len(replicas) == 1
+    where = f"its replica{' is' if one else 's are'} on broker{'' if one else 's'} "
+    return f"it has no leader now, and {where}{', '.join(map(str, replicas))}"
 
 
 def _ask_leader(

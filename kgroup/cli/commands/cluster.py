@@ -32,7 +32,7 @@ _TOPIC_COLUMNS = (
     Column("name", "TOPIC"),
     Column("count", "PARTITIONS", right=True),
     Column("replicas", right=True),
-    Column("leaderless", right=True, wide=True),
+    Column("leaderless", right=True),
     Column("topic_id", wide=True),
 )
 

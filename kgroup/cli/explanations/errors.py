@@ -128,8 +128,8 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.LEADER_NOT_AVAILABLE,
         "The partition has no leader at the moment, so nobody can read or write it.",
-        cause="A leader is being elected or the topic was just created: it passes. If it lasts, all "
-        "replicas in sync are down.",
+        cause="A leader is being elected or the topic was just created: it passes. If it lasts, the "
+        "brokers of all replicas in sync are down, or have lost the log directory.",
         next=("kgroup cluster status", "kgroup describe GROUP --section offsets"),
     ),
     _error(

@@ -186,6 +186,8 @@ class FakeCluster:
             MetadataResponsePartition(
                 partition_index=p,
                 leader_id=self.leaders.get(name, {}).get(p, 1 + p % len(self.brokers)),
+                replica_nodes=(1 + p % len(self.brokers),),
+                isr_nodes=(1 + p % len(self.brokers),),
             )
             for p in range(self.topics[name])
         )

@@ -130,6 +130,7 @@ def test_a_partition_that_cannot_be_read_costs_itself_only() -> None:
     assert told[FIRST] == 100
     assert isinstance(told[SECOND], DecodeError)
     assert isinstance(told[leaderless], BrokerRefused) and isinstance(told[down], Unreachable)
+    assert "its replica is on broker 2" in str(told[leaderless])
     gone = told[TopicPartition("gone", 0)]
     assert isinstance(gone, BrokerRefused) and gone.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
