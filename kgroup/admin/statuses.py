@@ -423,8 +423,7 @@ def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unse
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
     if made.generations >= LOOPS:
-        fails = f"{count_of(made.generations, 'generation')} ended at this record: {who} fails on it"
-        return Status(PartitionStatus.STALLED, ERROR, fails)
+        return ended_at_it(made.generations, f"{who} fails on it")
     why = f"{who} has committed nothing of it"
 
     def by(waits_ms: int) -> Status | Unseen | None:
@@ -444,6 +443,19 @@ def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unse
         return None
 
     return _by_commits(made, by)
+
+
+_AT_IT = " ended at this record: "
+
+
+def ended_at_it(generations: int, what: str) -> Status:
+    """Return the status of a partition where that many generations ended at the oldest record."""
+    return Status(PartitionStatus.STALLED, ERROR, count_of(generations, "generation") + _AT_IT + what)
+
+
+def is_loop(status: Status) -> bool:
+    """Return whether it is one of `ended_at_it`."""
+    return _AT_IT in status.why
 
 
 def _unfinished(f: PartitionFacts, made: Progress, began: int) -> Status | Unseen | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,9 @@ OF_SHARES = {
 """The same where it is another one of share groups."""
 UNSTORED = "KG123"
 WEIGHTS = ("info", "warn", "error")
+STOPPED = ("KG310", "error")
+"""Of readers that were silent for PROMPT_MS at least, or end again and again."""
+SECONDS = re.compile(r"(?P<s>[\d.]+) s\b|\d+ ms")
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,7 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
     yield from _names(group, found, truth)
+    yield from _short(found)
     for code in sorted(truth.holding & codes):
         messages = [each["message"] for each in found.doctor["findings"] if each["code"] == code]
         yield Fault("doctor", f"{code} is found, and holds: {messages[0][:120]}")
@@ -246,6 +251,14 @@ def _names(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
             if said != (meant := {*truth.named[each["code"]]}):
                 why = f"{each['code']} names {sorted(said)} of the members, not {sorted(meant)}"
                 yield Fault("doctor", f"{why}: {each['message'][:80]}")
+
+
+def _short(found: Answers) -> Iterator[Fault]:
+    """Yield errors that give a silence as their reason that is none: another one made them errors."""
+    for each in found.doctor["findings"]:
+        short = SECONDS.search(each["message"]) if (each["code"], each["severity"]) == STOPPED else None
+        if short and 1_000 * float(short["s"] or 0) < PROMPT_MS:
+            yield Fault("doctor", f"an error after {short[0]}: {each['message'][:80]}")
 
 
 def needs_time(group: Group) -> bool:

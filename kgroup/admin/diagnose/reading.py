@@ -52,10 +52,11 @@ from kgroup.admin.statuses import (
     Progress,
     Status,
     Unseen,
+    ended_at_it,
     status_of,
     unknown,
 )
-from kgroup.domain import TopicPartition, count_of, grouped
+from kgroup.domain import TopicPartition, grouped
 from kgroup.durations import utc
 from kgroup.errors import DamagedBatch, KgroupError
 from kgroup.history.fold.events import Event, Kind
@@ -499,8 +500,7 @@ class Course:
         if (ended := sum(ms >= waits for ms in self._ends.get(partition, ()))) < LOOPS:
             unseen = self._lost_ends(partition, waits) or self.untrusted.get(partition.topic)
             return row.status if unseen is None else unknown(unseen)
-        why = f"{count_of(ended, 'generation')} ended at this record: no member gets beyond it"
-        return Status(PartitionStatus.STALLED, ERROR, why)
+        return ended_at_it(ended, "no member gets beyond it")
 
     def _lost_ends(self, partition: TopicPartition, waits_ms: int = -1) -> Unseen | None:
         """Return that members may have ended again and again since a partition's last commit."""

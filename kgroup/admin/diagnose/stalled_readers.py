@@ -9,7 +9,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import SHOWN, some
-from kgroup.admin.statuses import PartitionStatus, Status, Weight
+from kgroup.admin.statuses import ERROR, PartitionStatus, Weight, is_loop
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import duration_text
@@ -46,7 +46,7 @@ class Silent:
 def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
     rows = facts.with_status(PartitionStatus.STALLED)
-    stalled = {partition for partition, _, status in rows if status.weight == weight}
+    stalled = {p for p, _, status in rows if status.weight == weight and not is_loop(status)}
     if not stalled:
         return []
     last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.log.committed_ms}
@@ -69,14 +69,15 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
 def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
     """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
     silent = _silent_members(facts, weight)
-    if not facts.group.known_members and (left := _left_behind(facts, weight, silent)):
-        names = some(partition for partition, _, _ in left)
+    looping = [row for row in facts.with_status(PartitionStatus.STALLED) if is_loop(row[2])]
+    if looping and weight == ERROR:
+        names = some(partition for partition, _, _ in looping)
         yield (
             f"{names}: members came and went, and committed nothing of what waits there",
             "look for the record at that offset in the log of a member that ended: each may fail on it",
             [
                 f"{partition} stands at offset {row.committed_offset} of {row.log_end_offset}: {status.why}"
-                for partition, row, status in left[:SHOWN]
+                for partition, row, status in looping[:SHOWN]
             ],
         )
     if whole := [reader for reader in silent if reader.whole]:
@@ -96,15 +97,6 @@ def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
                 for partition, row in _rows_of(facts, partitions)[:SHOWN]
             ],
         )
-
-
-def _left_behind(
-    facts: Facts, weight: Weight, silent: Sequence[Silent]
-) -> list[tuple[TopicPartition, OffsetRow, Status]]:
-    """Return the stalled partitions of this weight that no member holds."""
-    held = {partition for reader in silent for partition in reader.waiting}
-    stalled = facts.with_status(PartitionStatus.STALLED)
-    return [row for row in stalled if row[2].weight == weight and row[0] not in held]
 
 
 def _repeats(facts: Facts, partition: TopicPartition) -> bool:

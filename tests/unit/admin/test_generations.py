@@ -18,6 +18,7 @@ from kgroup.domain import TRANSACTION_TOPIC, ZERO_UUID, TopicPartition
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.state import GroupState
 from kgroup.history.log_items import Committed
+from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import (
     Held,
@@ -28,7 +29,7 @@ from tests.unit.admin.doctor_logs import (
     remembering,
     written,
 )
-from tests.unit.admin.groups import classic_group
+from tests.unit.admin.groups import classic_group, classic_member
 from tests.unit.admin.test_doctor_checks import cluster, codes, examine
 from tests.unit.history.events import event
 
@@ -44,10 +45,15 @@ SETTING = "offsets.retention.minutes"
 """What this cluster does not say of any group."""
 
 
-def seen(*lots: tuple[int, list[Record]], committed: int | None, times: list[int]) -> Checkup:
+def seen(
+    *lots: tuple[int, list[Record]],
+    committed: int | None,
+    times: list[int],
+    group: dg.DescribedGroup | None = None,
+) -> Checkup:
     stored = {} if committed is None else {"orders:0": committed}
     ordered = sorted([*LOOP, *lots], key=lambda lot: lot[0])
-    fake = remembering(classic_group("g", state="Empty"), stored, *ordered)
+    fake = remembering(group or classic_group("g", state="Empty"), stored, *ordered)
     fake.topics[TRANSACTION_TOPIC] = 1
     return examine(written(fake, {0: times}).cluster(), "g", now_ms=150_000)
 
@@ -64,6 +70,20 @@ def test_each_generation_ended_at_the_same_record(lots: list[tuple[int, list[Rec
     )
     assert told.evidence == (
         "orders-0 stands at offset 2 of 4: 4 generations ended at this record: no member gets beyond it",
+    )
+
+
+def test_the_one_that_is_there_has_not_been_silent_for_long() -> None:
+    """It had "committed nothing for 2 s", an error, and was called dead, hung or paused."""
+    there = classic_group("g", classic_member("a", "orders:0"))
+    lots = [commits(5, {0: 2}), (148, [generation(9, (A,))])]
+    checkup = seen(*lots, committed=2, times=[1, 2, 15, 16], group=there)
+    (told,) = [each for each in checkup.findings if each.code == "KG310"]
+    assert (
+        told.message == "partition orders-0: members came and went, and committed nothing of what waits there"
+    )
+    assert told.evidence == (
+        "orders-0 stands at offset 2 of 4: 4 generations ended at this record: a fails on it",
     )
 
 
