@@ -136,14 +136,7 @@ def _described(facts: Facts) -> Iterator[Finding]:
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
     """Yield what the facts add to a finding of the description."""
     if code in ("KG101", "KG102"):
-        started = next(reversed(facts.starts), None)
-        completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
-        if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
-            since = f"rebalancing since {utc(started.timestamp_ms)}"
-            yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
-        for member in facts.recorded_members.values() if code == "KG101" else ():
-            if member.state == MemberStatus.REVOKING and started:
-                yield _deadline(facts, member, started.timestamp_ms)
+        yield from _half_way(facts, code)
     elif code == "KG118":
         yield from known_deliveries(facts)
     elif code == "KG119":
@@ -157,6 +150,25 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         # A classic group's offsets live from when it became empty, others' each from its commit.
         every = "none before" if facts.group.type == CLASSIC else "the last not before"
         yield f"{every} {end}: {OFFSETS_RETENTION} after the group's newest record"
+
+
+def _half_way(facts: Facts, code: str) -> Iterator[str]:
+    """Yield since when members move to their target, and what bounds it."""
+    started = next(reversed(facts.starts), None)
+    completed = _last(facts.history, Kind.REBALANCE_COMPLETED)
+    if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
+        since = f"rebalancing since {utc(started.timestamp_ms)}"
+        yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
+    recorded = facts.recorded_members if code == "KG101" else {}
+    for member in recorded.values():
+        if member.state == MemberStatus.REVOKING and started:
+            yield _deadline(facts, member, started.timestamp_ms)
+    for described in facts.group.known_members:
+        known = recorded.get(described.member_id)
+        if described.state == MemberStatus.REVOKING and known and known.state == MemberStatus.STABLE:
+            # Its next heartbeat would have left a record, and begun its time.
+            silent = "has sent no heartbeat since its target changed"
+            yield f"{whereabouts(known)} {silent}: without one it is removed after {SESSION_TIMEOUT}"
 
 
 def _when_the_absent_expire(facts: Facts) -> Iterator[str]:

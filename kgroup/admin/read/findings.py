@@ -79,7 +79,8 @@ _LATE = {
 
 
 def _deadlines(group: GroupDescription) -> str:
-    return f"a member has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
+    ends = f"{command('doctor', group.group_id)} says which has begun, and since when"
+    return f"its rebalance timeout bounds it, or its session where it sends no heartbeats: {ends}"
 
 
 def _late(group: GroupDescription, member: Member) -> Pair:

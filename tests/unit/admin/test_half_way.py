@@ -125,8 +125,13 @@ def test_who_removes_the_last_one_of_the_consumer_protocol_is_told_that_the_grou
     assert "classic" not in f"{removal_of('o')} {removal_of('n', 'o')}"
 
 
-def stuck(*members: cgd.Member, state: str = "Reconciling", code: str = "KG112") -> Diagnosis:
-    """A group whose epoch 7 began 100 s ago; its classic members have 30 s sessions and poll each 300 s."""
+def stuck(
+    *members: cgd.Member, state: str = "Reconciling", code: str = "KG112", heard: bool = True
+) -> Diagnosis:
+    """A group whose epoch 7 began 100 s ago; its classic members have 30 s sessions and poll each 300 s.
+
+    Where they were not `heard` since, their last records are of the epoch before.
+    """
     fake = cluster()
     assigned = 6 if state == "Assigning" else 7
     Groups(fake).add(consumer_group("g", *members, state=state, epoch=7, assignment_epoch=assigned))
@@ -140,7 +145,7 @@ def stuck(*members: cgd.Member, state: str = "Reconciling", code: str = "KG112")
             m.client_host,
             "classic" if m.member_type == CLASSIC else "consumer",
             m.member_epoch,
-            MemberStatus.STABLE if m.assignment == m.target_assignment else MemberStatus.REVOKING,
+            MemberStatus.REVOKING if heard and m.assignment != m.target_assignment else MemberStatus.STABLE,
             rebalance_timeout_ms=300_000,
             session_timeout_ms=30_000 if m.member_type == CLASSIC else -1,
         )
@@ -165,6 +170,15 @@ REJOINS = (
 def test_until_when_it_has_to_give_up_is_the_same_in_each_finding(code: str) -> None:
     told = stuck(described("o", "orders:0", "", epoch=6, member_type=CLASSIC), code=code)
     assert told.evidence[1].endswith(REJOINS)
+
+
+def test_of_who_sends_no_heartbeat_it_is_told_that_its_session_bounds_it() -> None:
+    """The hint said that doctor says until when, in doctor, which did not."""
+    told = stuck(described("o", "orders:0", "", epoch=6), code="KG101", heard=False)
+    assert told.evidence[1] == (
+        "o (client client-o) on 10.0.0.1 has sent no heartbeat since its target changed: without one it is "
+        "removed after consumer.session.timeout.ms"
+    )
 
 
 def test_a_classic_member_that_does_not_rejoin_is_the_one_that_is_waited_for() -> None:
