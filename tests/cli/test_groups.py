@@ -211,7 +211,7 @@ class TestCluster:
         assert found["data"]["metrics"] is None and "JMX" in found["data"]["metrics_note"]
 
     def test_topics(self, run):
-        assert run("cluster", "topics", "ord*", "--no-headers").out.split() == ["orders", "6", "1"]
+        assert run("cluster", "topics", "ord*", "--no-headers").out.split() == ["orders", "6", "1", "0"]
         found = document(run("cluster", "topics", "--internal", "-o", "json"), "cluster topics")
         assert {t["name"] for t in found["data"]["topics"]} >= {"orders", "__consumer_offsets"}
 

@@ -273,6 +273,9 @@ def _hidden(
     if "unread" in item:
         before = {_place(row): row for row in was["unread"]}
         pairs = [(row, before[_place(row)]) for row in item["unread"] if _place(row) in before]
+        if len(pairs) < len(before) and not ran.code:
+            lost = len(before) - len(pairs)
+            yield Fault("knock-out", f"{name} without {view}: {lost} offsets are missing, and it ends with 0")
     for now, then in pairs:
         lag, full = now.get("lag"), then.get("lag")
         if lag not in (None, full):

@@ -6,7 +6,7 @@ from .plans import examined
 from .states import State, drawn_for_plans
 
 COUNT = 6
-VIEWS = ("settings", "replicas", "lagging")
+VIEWS = ("settings", "replicas", "lagging", "topics")
 FOUND = (
     "subscription=two-applications seed=4",
     "protocol=mixed membership=full room=two seed=9",
@@ -20,6 +20,7 @@ FOUND = (
     "client=librdkafka seed=1",
     "membership=rebalance seed=1",
     "owner=none seed=2",
+    "owner=none visibility=topics seed=0",
     "subscription=two-applications since=5 client=undecodable seed=41488",
 )
 """States in which a plan was wrong."""

@@ -20,7 +20,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.in_sync import NOT_AVAILABLE
-from kgroup.admin.refusals import check, code_name, is_absent
+from kgroup.admin.refusals import check, code_name, is_absent, item_error
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import count_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -33,13 +33,15 @@ def plan_deletion(
 ) -> tuple[tuple[GroupResult, ...], tuple[ItemError, ...]]:
     """Return the effect of deleting these groups: what they have not read, and what no undo restores.
 
-    The errors say of which groups it is not known whether their coordinators can store anything.
+    The errors say which offsets may not have been seen, and of which groups it is not known whether their
+    coordinators can store anything.
     """
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, described_group) for group_id, described_group in described.items()}
     going = [name for name in described if items[name].planned]
     now = look_before(cluster, going) if going else {}
     unread = unread_offsets(cluster, now)
+    unseen = []
     for name, group in now.items():
         if group.error and group.type == SHARE:
             items[name] = _unreadable(name, group.error)
@@ -47,12 +49,16 @@ def plan_deletion(
             items[name] = GroupResult(name, ChangeStatus.FAILED, NOT_AVAILABLE, group.unstored[0])
         elif group.error:
             why = f"its offsets cannot be read: {group.error.message}"
-            row = replace(items[name], effect=f"deleted with all its offsets; {why}")
-            items[name] = row
+            unseen.append(item_error(name, group.error))
+            items[name] = replace(items[name], effect=f"deleted with all its offsets; {why}")
         else:
             items[name] = _with_unread(items[name], group, unread[name])
+            if group.unseen:
+                unseen.append(group.unseen)
+                more = f"{items[name].effect}; it may have more offsets than are seen"
+                items[name] = replace(items[name], effect=more)
     unsure = dict.fromkeys(group.unsure for group in now.values() if group.unsure is not None)
-    return tuple(items.values()), tuple(unsure)
+    return tuple(items.values()), (*unseen, *unsure)
 
 
 def _with_unread(item: GroupResult, group: GroupNow, unread: tuple[UnreadOffset, ...]) -> GroupResult:

@@ -210,7 +210,8 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
         cluster = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
         to_delete = [item.group_id for item in planned if item.planned]
-        shown = deletion(planned, ages, cluster, None, None, named.unseen)
+        _, doubts = opened.groups.look(to_delete)
+        shown = deletion(planned, ages, cluster, None, None, [*named.unseen, *doubts])
         if not request.consent.execute or not to_delete:
             return shown
         request.consent.ask(

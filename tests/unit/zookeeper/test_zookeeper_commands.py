@@ -159,7 +159,7 @@ COMMANDS = (
     ),
     Row(("offsets", "export", "idle"), {**NAMED, **HIDDEN, "a silent coordinator": PARTIAL, "no broker": OK}),
     Row(("offsets", "export", "live"), {**NAMED}, healthy=REFUSED),
-    Row(("delete", "idle"), {**NAMED, "no right to registrations": RIGHTS}),
+    Row(("delete", "idle"), {**NAMED, **HIDDEN, "a silent coordinator": PARTIAL}),
     Row(
         ("delete", "idle", "--execute", "--yes"),
         {**NAMED, **dict.fromkeys(HIDDEN, REFUSED), "no right to registrations": RIGHTS}
