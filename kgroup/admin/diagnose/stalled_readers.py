@@ -61,7 +61,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         last = max([began, *(last_ms.get(partition, -1) for partition in member.holds)])
         whole = last <= since or stalled.issuperset(member.holds)
         since = last if whole else since
-        silent_ms = max(facts.age_ms(since) if whole else 0, newest - since)
+        silent_ms = max(facts.age_ms(since), newest - since)
         silent.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
     return sorted(silent, key=lambda reader: (reader.since_ms, name_of(reader.member)))
 
