@@ -189,7 +189,8 @@ def _session_timeout(gathered: Evidence) -> Check:
     hint = command("config set", gathered.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
     if not clients:
         message = f"unknown what the clients use (--read-log shows); from the group's config then: {after}"
-        return Check("session_timeout", INFO, message, hint, evidence)
+        # Where the broker shows no settings of the group, none can be set.
+        return Check("session_timeout", INFO, message, hint if ahead_ms is not None else None, evidence)
     before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
     message = f"clients use {before}; consumer-protocol members get {after} from the group's config"
     if ahead_ms is None:

@@ -268,6 +268,12 @@ class TestUpgrade:
         assert (told.status, told.evidence["consumer.session.timeout.ms"]) == ("info", None)
         assert "an unknown timeout (settings of g: not authorised)" in told.message
 
+    def test_no_setting_is_proposed_that_the_broker_does_not_have(self):
+        """Kafka 3.9 has no settings of groups, and the hint was `kgroup config set`."""
+        found = evidence(*THREE, own_settings=None, own_error="settings of g: INVALID_REQUEST")
+        (told,) = [check for check in plan_upgrade(found).checks if check.code == "session_timeout"]
+        assert (told.status, told.hint) == ("info", None)
+
     def test_a_session_timeout_ahead_that_is_not_told_is_not_ok(self):
         logged = Logged(7, None, {"m0": 45_000})
         settings = {k: v for k, v in SETTINGS.items() if k != "group.consumer.session.timeout.ms"}
