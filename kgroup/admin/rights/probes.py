@@ -33,10 +33,13 @@ from kgroup.security.rights import (
     Right,
 )
 
+DESCRIBE_GROUPS = 15
 TOPIC_OPERATIONS_SINCE, GROUP_OPERATIONS_SINCE, ABSENT_UNTIL = 8, 3, 5
 """Versions of Metadata and DescribeGroups; from 6 on the latter reports nothing for absent groups."""
 BRINGS = {READ: DESCRIBE, WRITE: DESCRIBE, DELETE: DESCRIBE, ALTER: DESCRIBE, ALTER_CONFIGS: DESCRIBE_CONFIGS}
 """The rights that another right implies in Kafka's authorizers."""
+UNKNOWN_TO_OLD = 1 << OPERATION_CODES[DESCRIBE_CONFIGS] | 1 << OPERATION_CODES[ALTER_CONFIGS]
+"""Rights to groups that brokers before 4.0, which have no settings of groups, neither check nor report."""
 DENIED = 0
 """The bits of a resource that may not even be described: nothing else is reported for it."""
 _ASKED_AND_ALLOWED = frozenset(
@@ -150,6 +153,8 @@ class Held:
             if not left:
                 break
             request = DescribeGroupsRequest(groups=left, include_authorized_operations=True)
+            served = self._cluster.transport.versions(broker.id, DESCRIBE_GROUPS)
+            moot = UNKNOWN_TO_OLD if served is not None and served[-1] <= ABSENT_UNTIL else 0
             versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
             try:
                 answer = self._cluster.ask_again(
@@ -164,7 +169,7 @@ class Held:
                     # The right to describe it was checked before anything else.
                     self._describable.add((GROUP, group.group_id))
                 else:
-                    bits[group.group_id] = group.authorized_operations
+                    bits[group.group_id] = group.authorized_operations | moot
         return bits
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:

@@ -190,6 +190,15 @@ def test_old_brokers_tell_nothing() -> None:
     assert bob.ability("describe").usable is None
 
 
+def test_no_right_to_settings_of_groups_is_missing_where_brokers_have_none() -> None:
+    """Kafka 3.9 reports no such operation of a group: `doctor` was said not to be usable, for lack of it."""
+    for served, missing in ((range(7), True), (range(6), False)):
+        bob = Authorizer(*SEEN)
+        bob.fake.served |= {15: served}
+        lacks = bob.ability("config get").missing
+        assert any(r.resource == GROUP and "Configs" in r.operation for r in lacks) == missing, lacks
+
+
 def test_a_cluster_that_does_not_answer_is_no_lack_of_rights() -> None:
     bob = Authorizer(*SEEN)
 
