@@ -24,7 +24,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import classic_member, consumer_member, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
-from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
+from kgroup.admin.refusals import Described, hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -173,7 +173,9 @@ def _ask(
         answers: Answers[GroupDescription] = dict.fromkeys(named, not_found(""))
         asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
         message = ConsumerGroupDescribeRequest(group_ids=asked)
-        for result in request(message, ConsumerGroupDescribeResponse).groups if asked else ():
+        told = request(message, ConsumerGroupDescribeResponse).groups if asked else ()
+        # Before 4.0 brokers look for each group in the offsets partitions of all: the best answer counts.
+        for result in sorted(told, key=_how_sure):
             if (failed := undescribed(result)) is not None:
                 answers[result.group_id] = failed
                 continue
@@ -211,6 +213,10 @@ def reports_instances(cluster: ClusterView, node: int) -> bool:
     """Return whether DescribeGroups carries instance ids: from Kafka 2.4 on; 2.3 has static members."""
     served = cluster.transport.versions(node, DESCRIBE_GROUPS)
     return served is None or served[-1] >= INSTANCE_IDS_SINCE
+
+
+def _how_sure(group: Described) -> tuple[bool, bool]:
+    return group.error_code == ErrorCode.NONE, group.error_code not in _ANOTHER_TYPE
 
 
 def _is_another_type(answer: GroupDescription | KgroupError) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicAssignment
 from kgroup.admin.read.conditions import Condition
-from kgroup.admin.read.describe import describe
+from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.lag_report import measure
 from kgroup.admin.read.listing import list_groups
 from kgroup.domain import TopicPartition, offsets_partition_of
@@ -44,6 +44,28 @@ def groups(fake: FakeCluster) -> Groups:
 @pytest.fixture
 def admin(fake: FakeCluster) -> ClusterView:
     return ClusterView(fake, retry=fake.retry())
+
+
+def test_a_group_is_there_that_another_offsets_partition_does_not_have(
+    fake: FakeCluster, groups: Groups, admin: ClusterView
+) -> None:
+    """Kafka 3.9 looks for each group of a batch in the partitions of all: one of two did not exist."""
+    groups.add(consumer_group("a"), consumer_group("b"))
+    loads = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def both_in_each(node: int, request: cgd.ConsumerGroupDescribeRequest) -> object:
+        told = []
+        for here in request.group_ids:
+            for name in request.group_ids:
+                missing = cgd.DescribedGroup(group_id=name, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+                found = groups.consumer.get(name) or replace(missing, error_code=loads)
+                told.append(found if name == here else missing)
+        return cgd.ConsumerGroupDescribeResponse(groups=tuple(told))
+
+    fake.on(cgd.ConsumerGroupDescribeRequest, both_in_each)
+    known = groups_only(admin, ["a", "b", "c"])
+    assert [getattr(group, "group_id", None) for group in known.values()] == ["a", "b", None]
+    assert isinstance(known["c"], BrokerRefused) and known["c"].code == loads
 
 
 def test_how_long_a_slow_broker_takes_is_no_part_of_a_records_age(fake: FakeCluster, groups: Groups) -> None:
