@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from kgroup.admin.diagnose.handled import DeliveryLog
     from kgroup.admin.diagnose.held_open import HeldOpen
 
+AskBroker: TypeAlias = "Callable[[int, str], str | KgroupError | None]"
+"""The setting of a broker, by node and name."""
 Placed: TypeAlias = tuple[TopicPartition, OffsetRow]
 ByStatus: TypeAlias = "Mapping[PartitionStatus | None, Sequence[Placed]]"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
@@ -357,20 +359,29 @@ def _undecided(facts: Facts) -> Iterator[Unseen]:
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> list[Facts]:
     """Read when offsets of empty groups, and sessions of absent members, expire, where that matters."""
     setting = asked_once(cluster)
-    return [_with_retention(_with_session(cluster, f), setting) for f in facts]
+    return [_with_retention(_with_session(cluster, f, setting), setting) for f in facts]
 
 
-def _with_session(cluster: ClusterView, facts: Facts) -> Facts:
-    if all(member.state != MemberStatus.LEFT for member in facts.group.known_members):
+def _with_session(cluster: ClusterView, facts: Facts, setting: AskBroker) -> Facts:
+    group = facts.group
+    if all(member.state != MemberStatus.LEFT for member in group.known_members):
         return facts
+    timeout: str | KgroupError | None
     try:
-        values = {setting.name: setting.value for setting in group_settings(cluster, facts.group.group_id)}
+        timeout = {own.name: own.value for own in group_settings(cluster, group.group_id)}.get(
+            SESSION_TIMEOUT
+        )
     except KgroupError as error:
-        return facts.also(missed(SESSION_TIMEOUT, error))
-    return facts.also(session_ms=number_of(values.get(SESSION_TIMEOUT)) or None)
+        timeout = error
+        # Before 4.0 groups have no settings of their own.
+        if code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name and group.coordinator is not None:
+            timeout = setting(group.coordinator.id, f"group.{SESSION_TIMEOUT}")
+    if isinstance(timeout, KgroupError):
+        return facts.also(missed(SESSION_TIMEOUT, timeout))
+    return facts.also(session_ms=number_of(timeout) or None)
 
 
-def _with_retention(facts: Facts, setting: Callable[[int, str], str | KgroupError | None]) -> Facts:
+def _with_retention(facts: Facts, setting: AskBroker) -> Facts:
     group = facts.group
     if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.row_count:
         return facts

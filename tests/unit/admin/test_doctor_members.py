@@ -9,6 +9,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.group_records import Recorded
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
+from kgroup.admin.settings import BROKER
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.history.fold.consumer_state import ConsumerRecords
@@ -100,6 +101,25 @@ def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> 
         f"{member_id} (client stock-a) on 10.0.0.1 has to give up partition orders-0 of a topic that was "
         "deleted or recreated"
     )
+
+
+def test_where_groups_have_no_settings_the_brokers_session_counts() -> None:
+    """Of a member that had left for now the session was unknown on Kafka 3.9, and so the verdict."""
+
+    def answer(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        if request.resources[0].resource_type != BROKER:
+            refused = DescribeConfigsResult(error_code=ErrorCode.INVALID_REQUEST)
+            return DescribeConfigsResponse(results=(refused,))
+        known = DescribeConfigsResourceResult(name="group.consumer.session.timeout.ms", value="10000")
+        return DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(known,)),))
+
+    fake = cluster()
+    away = consumer_member("a", "orders:0", "orders:0", "a", epoch=-2)
+    Groups(fake).add(consumer_group("g", away, epoch=7, assignment_epoch=7))
+    found = examine(fake.on(DescribeConfigsRequest, answer).cluster(), "g")
+    assert "consumer.session.timeout.ms" not in {each.look for each in found.unseen}
+    (told,) = [each for each in found.findings if each.code == "KG103"]
+    assert told.evidence == ("a's session ends within 10 s (consumer.session.timeout.ms)",)
 
 
 @pytest.mark.parametrize("waits", [False, True])
