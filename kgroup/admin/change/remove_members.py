@@ -38,6 +38,7 @@ from kgroup.security.rights import READ, on_group
 
 LEAVE_GROUP = 13
 BATCH_VERSION = 3
+DESCRIBE_GROUPS, SINCE_4_0 = 15, 6
 REASON_LIMIT = 255
 DEFAULT_REASON = "removed by an administrator with kgroup"
 
@@ -91,13 +92,16 @@ def plan_removal(
     refusing = unstored(cluster, [group_id]).get(group_id)
     unsure = refusing if isinstance(refusing, ItemError) else None
     left_classic = group.type == CONSUMER and bool(heirs) and all(m.protocol == CLASSIC for m in heirs)
+    old = group.coordinator is not None and _only_classic(cluster, group.coordinator.id, group.type)
     present = [
         ItemResult(
             member.instance_id,
             member.member_id,
             ChangeStatus.PLANNED,
             None,
-            effect_of(member, heirs) + (_TURNS if left_classic and member.protocol == CONSUMER else ""),
+            effect_of(member, heirs)
+            + (_TURNS if left_classic and member.protocol == CONSUMER else "")
+            + (f"; {_ONLY_CLASSIC}" if old else ""),
         )
         for member in chosen
     ]
@@ -246,6 +250,7 @@ _TURNS = (
     "; only classic members stay: the group becomes classic and rebalances, or, where its migration policy "
     "forbids that, nobody reads what was its own until a member joins"
 )
+_ONLY_CLASSIC = "of a consumer group brokers before 4.0 remove only members of the classic protocol"
 _REJOINS = "if still running it rejoins at once as a new member"
 
 
@@ -329,7 +334,17 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
     check(answer.error_code, f"removing members of group {made.group_id}", needs=needs)
     if len(answer.members) != len(made.items):
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
-    return [member.error_code for member in answer.members]
+    codes = [member.error_code for member in answer.members]
+    if _only_classic(cluster, node, made.type):
+        refusal = {int(ErrorCode.UNKNOWN_MEMBER_ID): int(ErrorCode.UNSUPPORTED_VERSION)}
+        codes = [refusal.get(code, code) for code in codes]
+    return codes
+
+
+def _only_classic(cluster: ClusterView, node: int, kind: str) -> bool:
+    """Return whether the broker says UNKNOWN_MEMBER_ID of any other member: before Kafka 4.0."""
+    served = cluster.transport.versions(node, DESCRIBE_GROUPS)
+    return kind == CONSUMER and served is not None and served[-1] < SINCE_4_0
 
 
 def _result(item: ItemResult, code: int) -> ItemResult:
@@ -340,8 +355,11 @@ def _result(item: ItemResult, code: int) -> ItemResult:
         return ItemResult(
             item.instance_id, item.member_id, ChangeStatus.NOT_FOUND, name, "was not in the group"
         )
-    held = "another member holds the instance id now"
-    effect = held if code == ErrorCode.FENCED_INSTANCE_ID else "still in the group"
+    known = {
+        ErrorCode.FENCED_INSTANCE_ID.name: "another member holds the instance id now",
+        ErrorCode.UNSUPPORTED_VERSION.name: _ONLY_CLASSIC,
+    }
+    effect = known.get(name, "still in the group")
     return ItemResult(item.instance_id, item.member_id, ChangeStatus.FAILED, name, effect)
 
 

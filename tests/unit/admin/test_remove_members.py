@@ -18,6 +18,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.journal import Journal
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, StorageError
+from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from tests.unit.admin.fake_cluster import FakeCluster
@@ -136,6 +137,26 @@ def test_consumer_groups_go_the_same_way_and_are_bound_to_the_group_epoch(
     assert "removed for good" in plan.items[0].effect
     assert execute_removal(admin, plan).items[0].result == "removed"
     assert sent(fake) == [("c1", "x", "removed by an administrator with kgroup")]
+
+
+@pytest.mark.parametrize(
+    ("group", "who", "served", "told"),
+    [
+        ("co", "y", 5, ("failed", "UNSUPPORTED_VERSION")),
+        ("co", "y", 6, ("not_found", "UNKNOWN_MEMBER_ID")),
+        ("g", "a", 5, ("not_found", "UNKNOWN_MEMBER_ID")),
+    ],
+)
+def test_a_member_that_the_broker_does_not_remove_was_in_the_group(
+    admin: ClusterView, fake: FakeCluster, leaving: Leaving, group: str, who: str, served: int, told: object
+) -> None:
+    """Kafka 3.9 does not know members of the consumer protocol here: they "were not in the group"."""
+    fake.served[dg.DescribeGroupsRequest.API] = range(served + 1)
+    leaving.codes[who] = ErrorCode.UNKNOWN_MEMBER_ID
+    plan = plan_removal(admin, group, Selection(instance_ids=(who,)))
+    assert ("brokers before 4.0" in plan.items[0].effect) == (told == ("failed", "UNSUPPORTED_VERSION"))
+    (item,) = execute_removal(admin, plan).items
+    assert (item.result, item.error_code) == told
 
 
 def test_the_reason_is_cut_to_what_brokers_take(admin: ClusterView, fake: FakeCluster) -> None:
