@@ -423,7 +423,7 @@ def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unse
     who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
     poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else POLL_MS
     if made.generations >= LOOPS:
-        return ended_at_it(made.generations, f"{who} fails on it")
+        return Loop.of(made.generations, f"{who} fails on it")
     why = f"{who} has committed nothing of it"
 
     def by(waits_ms: int) -> Status | Unseen | None:
@@ -445,17 +445,16 @@ def _uncommitted(f: PartitionFacts, made: Progress, began: int) -> Status | Unse
     return _by_commits(made, by)
 
 
-_AT_IT = " ended at this record: "
+class Loop(Status):
+    """The status of a partition at whose oldest record members ended again and again."""
 
+    __slots__ = ()
 
-def ended_at_it(generations: int, what: str) -> Status:
-    """Return the status of a partition where that many generations ended at the oldest record."""
-    return Status(PartitionStatus.STALLED, ERROR, count_of(generations, "generation") + _AT_IT + what)
-
-
-def is_loop(status: Status) -> bool:
-    """Return whether it is one of `ended_at_it`."""
-    return _AT_IT in status.why
+    @classmethod
+    def of(cls, generations: int, what: str) -> Loop:
+        """Return that so many generations did, and what follows."""
+        ended = f"{count_of(generations, 'generation')} ended at this record: {what}"
+        return cls(PartitionStatus.STALLED, ERROR, ended)
 
 
 def _unfinished(f: PartitionFacts, made: Progress, began: int) -> Status | Unseen | None:

@@ -46,13 +46,13 @@ from kgroup.admin.statuses import (
     SPAN_MS,
     SUSPECT_MS,
     WARN,
+    Loop,
     Owner,
     PartitionFacts,
     PartitionStatus,
     Progress,
     Status,
     Unseen,
-    ended_at_it,
     status_of,
     unknown,
 )
@@ -500,7 +500,7 @@ class Course:
         if (ended := sum(ms >= waits for ms in self._ends.get(partition, ()))) < LOOPS:
             unseen = self._lost_ends(partition, waits) or self.untrusted.get(partition.topic)
             return row.status if unseen is None else unknown(unseen)
-        return ended_at_it(ended, "no member gets beyond it")
+        return Loop.of(ended, "no member gets beyond it")
 
     def _lost_ends(self, partition: TopicPartition, waits_ms: int = -1) -> Unseen | None:
         """Return that members may have ended again and again since a partition's last commit."""

@@ -9,7 +9,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import SHOWN, some
-from kgroup.admin.statuses import ERROR, PartitionStatus, Weight, is_loop
+from kgroup.admin.statuses import ERROR, Loop, PartitionStatus, Weight
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import duration_text
@@ -46,7 +46,7 @@ class Silent:
 def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
     """Return the members with stalled partitions of this weight, longest silence first."""
     rows = facts.with_status(PartitionStatus.STALLED)
-    stalled = {p for p, _, status in rows if status.weight == weight and not is_loop(status)}
+    stalled = {p for p, _, status in rows if status.weight == weight and not isinstance(status, Loop)}
     if not stalled:
         return []
     last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.log.committed_ms}
@@ -69,7 +69,7 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
 def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
     """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
     silent = _silent_members(facts, weight)
-    looping = [row for row in facts.with_status(PartitionStatus.STALLED) if is_loop(row[2])]
+    looping = [row for row in facts.with_status(PartitionStatus.STALLED) if isinstance(row[2], Loop)]
     if looping and weight == ERROR:
         names = some(partition for partition, _, _ in looping)
         yield (
