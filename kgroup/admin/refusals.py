@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
 from kgroup.admin.models import ItemError
-from kgroup.domain import SHARE_STATE_TOPIC
+from kgroup.domain import SHARE_STATE_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.security.rights import DESCRIBE, EVERY, Right, lacking, on_group, on_topic
 
@@ -62,6 +62,11 @@ def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) 
     name = ErrorCode.name_of(code)
     text = f"{what}: {name}" + (f": {meaning}" if meaning else "")
     return BrokerRefused(code, text, detail=detail, hint=HINTS.get(known) if known is not None else None)
+
+
+def naming(partition: TopicPartition, message: str) -> str:
+    """Return a message about a partition that names it: a refusal of its leader does already."""
+    return message if message.startswith(f"{partition}: ") else f"{partition}: {message}"
 
 
 _CODES = frozenset(int(code) for code in ErrorCode)

@@ -335,15 +335,16 @@ def _held_back(f: PartitionFacts) -> Status | Unseen | None:
 
 
 def _by_commits(
-    made: Progress, by: Callable[[int], Status | Unseen | None], longest_ms: int = LONGEST_MS
+    made: Progress, by: Callable[[int], Status | Unseen | None], longest_ms: int | None = None
 ) -> Status | Unseen | None:
-    """Return what follows from how long records may wait by the commits of late, at most `longest_ms`.
+    """Return what follows from how long records may wait by the commits of late, at most.
 
-    Where those are not known it is what would follow from any.
+    That is LONGEST_MS unless given. Where they are not known it is what would follow from any.
     """
+    most_ms = LONGEST_MS if longest_ms is None else longest_ms
     if not isinstance(made.waits_ms, Unseen):
-        return by(min(TWICE * made.waits_ms, longest_ms))
-    short, long = by(0), by(longest_ms)
+        return by(min(TWICE * made.waits_ms, most_ms))
+    short, long = by(0), by(most_ms)
     if isinstance(short, Status) and isinstance(long, Status):
         same = (short.name, short.weight) == (long.name, long.weight)
     else:

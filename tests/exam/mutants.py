@@ -54,7 +54,7 @@ DOUBLE = (
     "protocol=consumer owner=hung commits=none log=bursts membership=flapping since=1200 seed=1970",
     "protocol=mixed owner=hung commits=none log=damaged membership=flapping since=20 seed=919",
     "owner=none log=cut seed=3",
-    "log=cut repeats=all since=120 width=nine second=open delay=lazy stamps=backfill seed=6002586",
+    "commits=old log=cut since=120 width=nine second=open delay=lazy stamps=backfill seed=6",
     "owner=hung since=120 repeats=all",
     "owner=hung since=45 repeats=all",
     "subscription=assign owner=hung since=1200",

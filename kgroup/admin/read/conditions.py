@@ -10,7 +10,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.visibility import RIGHTS
-from kgroup.admin.refusals import item_error
+from kgroup.admin.refusals import item_error, naming
 from kgroup.client.retry import OutcomeUnknown, may_repeat
 from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
@@ -303,6 +303,6 @@ def _lag_unseen(group: GroupDescription) -> ItemError:
     from kgroup.admin.read.lag import readers_unknown, unknown_of
 
     for row in unknown_of(group.offsets):
-        why = f"the lag of {row.place}: {row.reason or row.error}"
-        return ItemError(str(row.place), row.error_code or "NOT_SEEN", why)
+        why = naming(row.place, row.reason or row.error or "unknown")
+        return ItemError(str(row.place), row.error_code or "NOT_SEEN", f"the lag of {why}")
     return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", readers_unknown(group.state)))

@@ -17,7 +17,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
-from kgroup.admin.refusals import code_name, is_gone
+from kgroup.admin.refusals import code_name, is_gone, naming
 from kgroup.admin.statuses import HISTORY, NO_EPOCHS, Epochs, Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
@@ -226,7 +226,7 @@ def _owner(member: Member) -> Owner:
 
 
 def _unread(partition: TopicPartition, failure: KgroupError) -> Unseen:
-    return Unseen(ENDS, code_name(failure), f"{partition}: {failure.message}")
+    return Unseen(ENDS, code_name(failure), naming(partition, failure.message))
 
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:

@@ -25,7 +25,7 @@ from kgroup.admin.read.offsets import (
 )
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import Age, Untimed, cut_off, fetch, times_at
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, naming
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from kgroup.errors import DamagedBatch, ErrorCode, KgroupError
@@ -61,7 +61,7 @@ Positions = Mapping[TopicPartition, int]
 def untimed(partition: TopicPartition, age: Age | None) -> Unseen:
     """Return why the time of a partition's oldest unread record is not known."""
     if isinstance(age, KgroupError):
-        return Unseen(TIMES, code_name(age), f"{partition}: {age.message}")
+        return Unseen(TIMES, code_name(age), naming(partition, age.message))
     why = age.why if isinstance(age, Untimed) else "the time of its oldest unread record is not known"
     return Unseen(TIMES, "NOT_SEEN", f"{partition}: {why}")
 
@@ -341,7 +341,7 @@ class Logs:
                 seen = (
                     at.offset
                     if isinstance(at, ListedOffset)
-                    else Unseen(f"{attribute} offset", code_name(at), f"{partition}: {at.message}")
+                    else Unseen(f"{attribute} offset", code_name(at), naming(partition, at.message))
                 )
                 setattr(self.views[partition], attribute, seen)
 
@@ -377,7 +377,7 @@ def first_read(
 
 
 def _not_read(partition: TopicPartition, error: KgroupError) -> Unseen:
-    return Unseen(LOOK, code_name(error), f"{partition}: {error.message}")
+    return Unseen(LOOK, code_name(error), naming(partition, error.message))
 
 
 def first_readable(answer: PartitionData, offset: int) -> tuple[int | None, int]:

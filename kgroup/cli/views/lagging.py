@@ -10,7 +10,7 @@ from kgroup.admin.read.broker_clock import SET_RIGHT
 from kgroup.admin.read.lag import counted, readers_unknown, total, unknown_of
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.read.readable import CLOCK_UNSURE, LOOK
-from kgroup.admin.refusals import hint_of
+from kgroup.admin.refusals import hint_of, naming
 from kgroup.admin.shell import command
 from kgroup.admin.statuses import READ
 from kgroup.cli.output.tables import ByColumn, Column
@@ -111,13 +111,13 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
         unknown = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
     if unknown:
         first = unknown[0]
-        why = first.reason or first.error or "the record there has no time"
+        why = naming(first.place, first.reason or first.error or "the record there has no time")
         more = f" ({len(unknown)} partitions in all)" if len(unknown) > 1 else ""
         if group.errors or any(row.error is not None or row.lag is not None for row in unknown):
-            return because(f"{first.topic}-{first.partition}: {why}{more}")
+            return because(why + more)
         never = any(row.committed_offset is None for row in unknown)
         beyond = any(row.committed_offset is not None for row in unknown)
-        return because(f"{first.topic}-{first.partition}: {why}{more}", never=never, beyond=beyond)
+        return because(why + more, never=never, beyond=beyond)
     if group.errors:
         return because(group.errors[0].message)
     if doubtful := _doubtful(group):
@@ -141,7 +141,8 @@ def notes(group: GroupLag) -> Iterator[str]:
         noted = [row for row in noted if row.error_code != CLOCK_UNSURE.code]
     for row in noted[:NOTED]:
         left = "left out: " if row.gone else ""
-        yield f"{group.group_id}: {row.place} {left}{row.error or row.reason}"
+        why = (row.error or row.reason or "").removeprefix(f"{row.place}: ")
+        yield f"{group.group_id}: {row.place} {left}{why}"
     if len(noted) > NOTED:
         yield f"{group.group_id}: and {count_of(len(noted) - NOTED, 'partition')} more; -o json has them all"
     if group.unreadable_lag:

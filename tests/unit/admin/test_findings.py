@@ -13,8 +13,10 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Finding
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.findings import _CHECKS, some
+from kgroup.admin.refusals import naming, refused
 from kgroup.admin.statuses import PartitionStatus, Status
 from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
@@ -284,3 +286,11 @@ def test_a_recreated_topic_is_one_finding_of_doctor() -> None:
     assert seen["KG301"].message == "orders-0: 9 is 4 beyond the end 5"
     assert seen["KG319"].message.startswith("299 partitions orders:1-299: ")
     assert (seen["KG319"].hint or "").endswith("kgroup reset-offsets g --topic orders:1-299 --to-earliest")
+
+
+def test_a_message_names_its_partition_once() -> None:
+    """`lag` said "orders-1: orders-1: LEADER_NOT_AVAILABLE"."""
+    place = TopicPartition("orders", 1)
+    told = refused(ErrorCode.LEADER_NOT_AVAILABLE, str(place), "it has no leader now")
+    assert naming(place, told.message) == told.message
+    assert naming(place, "it timed out") == "orders-1: it timed out"
