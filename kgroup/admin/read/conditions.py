@@ -303,6 +303,6 @@ def _lag_unseen(group: GroupDescription) -> ItemError:
     from kgroup.admin.read.lag import readers_unknown, unknown_of
 
     for row in unknown_of(group.offsets):
-        why = naming(row.place, row.reason or row.error or "unknown")
-        return ItemError(str(row.place), row.error_code or "NOT_SEEN", f"the lag of {why}")
+        why = "the lag of " + naming(row.place, row.reason or row.error or "unknown")
+        return ItemError(str(row.place), row.error_code or "NOT_SEEN", why)
     return next(iter(group.errors), ItemError(group.group_id, "NOT_SEEN", readers_unknown(group.state)))
