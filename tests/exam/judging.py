@@ -57,6 +57,8 @@ CODES = {
     ("damaged", "error"): "KG321",
 }
 """The finding that names a status."""
+UNOWNED = (("unread", "warn"), ("moving", "info"))
+"""What a partition is that nobody has now."""
 HALF_WAY = frozenset({"KG201"})
 """What is true of a group that is being upgraded, and no more than that."""
 OF_SHARES = {
@@ -345,7 +347,7 @@ def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
         return weight == "info"
     if (name, weight) == ("not-begun", "info") and UNKNOWN in names:
         return True  # whether its owner restores state is asked where it is late
-    if (name, weight) == ("unread", "warn") and "stalled" in names:
+    if said in UNOWNED and "stalled" in names:
         return True  # members came and went
     # An offset of a former topic looks as any other one without the history.
     return "recreated" in names
@@ -422,7 +424,7 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked, *, later
             wrong = group.state.stamps != "right" or asked.visibility == "broker" or group.keeps_state
             known = truth.statuses.get(place, frozenset())
             wrong = wrong or a in known
-            told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), ("unread", "warn"))
+            told = wrong and a[0] == UNKNOWN and b in (("not-begun", "info"), *UNOWNED)
             history = one == "doctor" and (told or b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             # One that looked for the history in vain knows less than one that says nothing of it.
             history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility in PARTLY)
@@ -531,7 +533,7 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked, now: Truth | None)
                 yield Fault(
                     "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
                 )
-            ended = was in (("stalled", "error"), (UNKNOWN, UNKNOWN)) and said == ("unread", "warn")
+            ended = was in (("stalled", "error"), (UNKNOWN, UNKNOWN)) and said in UNOWNED
             rebuilt = was is not None and "recreated" in (was[0], full.said.get(place, was)[0])
             if was is not None and (rebuilt or ended) and asked.visibility in BLIND:
                 # The verdict is unknown, and nothing else shows that a topic was made again, or who ended.

@@ -262,7 +262,7 @@ def possible(state: State) -> State:
         commits = "transacted" if state.commits in TRANSACTED else "fresh"
         state = state.but(owner=state.owner if plain else "live", log="growing", commits=commits)
         state = state.but(membership="stable", delay="prompt", others="busy")
-    if state.owner == "looping":
+    if state.owner == "looping" and (state.protocol, state.membership) != ("classic", "rebalance"):
         state = state.but(membership="stable")
     if state.membership == "full":
         state = state.but(crew="six")

@@ -90,6 +90,8 @@ FOUND = (
     "protocol=consumer owner=none commits=outside log=aborted since=1200 healed=40 delay=rarely seed=2",
     "protocol=share owner=none since=400 healed=8",
     "subscription=two-applications owner=none commits=set-back since=120 crew=six delay=interval seed=700125",
+    "owner=looping membership=rebalance since=120 seed=1",
+    "owner=looping repeats=all membership=rebalance since=400 width=nine seed=9013104",
     "protocol=consumer owner=none commits=none since=1200 crew=six delay=lazy seed=700585",
     "protocol=streams owner=hung commits=none since=400 seed=1",
 )

@@ -319,6 +319,10 @@ def _all_given_up(part: Part) -> bool:
 
 
 def _of_owner(group: Group, part: Part) -> list[Said]:
+    if group.moving and group.classic and part.committed is not None:
+        came_ms = part.readable(part.committed)[0].ms
+        if len(_ended(group, part, came_ms)) >= LOOPS:
+            return [("stalled", "error")]
     if group.moving:
         # A member of a consumer group may go on meanwhile with what stays its own.
         return [("moving", "info"), *([] if group.classic else _of_settled(group, part))]

@@ -236,20 +236,26 @@ class Course:
         self.facts = facts
         self.undecided = dict(undecided(facts))
         self.begun = dict(facts.placed(PartitionStatus.NOT_BEGUN))
-        self._ends = {} if facts.group.known_members else ends_of(facts)
-        self._emptied_ms = -1 if facts.group.known_members else emptied_ms(facts)
+        memberless = not facts.group.known_members
+        unheld = memberless or facts.rebalances
+        self._ends = ends_of(facts) if unheld else {}
+        self._emptied_ms = emptied_ms(facts) if unheld else -1
         self._last_ms = last_commits(facts) if self._ends or self._emptied_ms >= facts.since_ms else {}
-        unread = facts.with_status(PartitionStatus.UNREAD) if self._last_ms else ()
+        unowned = PartitionStatus.UNREAD if memberless else PartitionStatus.MOVING
+        unread = facts.with_status(unowned) if self._last_ms else ()
         self.unread = {
             partition: row
             for partition, row, _ in unread
-            if partition in self._ends or self._lost_ends(partition) is not None
+            if row.committed_offset is not None
+            and (partition in self._ends or self._lost_ends(partition) is not None)
         }
-        """What a group without members may have ended at again and again."""
+        """What nobody owns now, and members may have ended at again and again."""
         # Without members a group has rows of what it committed alone.
         committed = {*facts.group.places} if self._ends else set()
         self.fresh = {
-            partition: those for partition, those in self._ends.items() if partition not in committed
+            partition: those
+            for partition, those in self._ends.items()
+            if memberless and partition not in committed
         }
         """The same of partitions that it never committed, with when members ended."""
         last_ms = read_of_late(facts) if self._ends else self._last_ms
@@ -504,7 +510,9 @@ class Course:
 
     def _lost_ends(self, partition: TopicPartition, waits_ms: int = -1) -> Unseen | None:
         """Return that members may have ended again and again since a partition's last commit."""
-        since_ms = max(self._last_ms.get(partition, -1), waits_ms)
+        # Where compaction left one commit, those before may have had the same offset.
+        read_ms = -1 if partition in self._unsure else self._last_ms.get(partition, -1)
+        since_ms = max(read_ms, waits_ms)
         return lost_ends(self.facts, since_ms, self._emptied_ms, f"at the same record of {partition}")
 
     def owner(self, row: OffsetRow) -> Owner | None:
