@@ -232,9 +232,9 @@ def _list_once(
     for answer in listed.values():
         if isinstance(answer, KgroupError) and not isinstance(answer, Unreachable | BrokerRefused):
             raise answer
-    omitted = (p for p in requested if p not in listed)
-    return listed | {
-        p: refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(p), "the broker omitted it") for p in omitted
+    return {
+        p: listed.get(p) or refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(p), "the broker omitted it")
+        for p in requested
     }
 
 
