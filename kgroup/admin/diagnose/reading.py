@@ -394,7 +394,7 @@ class Course:
         """How late the records of topics are stamped at most, where producers' clocks may be off."""
         ages = grouped(
             (at[0].topic, self.facts.best_clock.most_ms - ms)
-            for at in self.newest_stamped()
+            for at in (*self.newest_stamped(), *self.records())
             if isinstance(ms := self.times.get(at), int)
         )
         least = {topic: min([ms, *ages.get(topic, ())]) for topic, ms in self._least_delays.items()}

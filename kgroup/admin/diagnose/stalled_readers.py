@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import Found, name_of, one_host, removal_of, whereabouts
-from kgroup.admin.models import OffsetRow
+from kgroup.admin.models import CLASSIC, OffsetRow
 from kgroup.admin.read.findings import SHOWN, some
 from kgroup.admin.statuses import ERROR, Loop, PartitionStatus, Weight
 from kgroup.domain import TopicPartition, count_of
 from kgroup.durations import utc
-from kgroup.history.fold.events import duration_text
+from kgroup.history.fold.events import Kind, duration_text
 from kgroup.history.fold.view import RecordedMember
 
 _LOOK = (
@@ -51,12 +51,16 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         return []
     last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.log.committed_ms}
     newest = max(last_ms.values(), default=-1)
-    began = facts.completed_ms
+    joined = (event for event in facts.history or () if event.kind == Kind.MEMBER_JOINED)
+    joined_ms = {event.member_id: event.timestamp_ms for event in joined}
     silent = []
     for member in facts.recorded_members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue
+        # In the consumer protocol partitions stay where they are while others come and go.
+        classic = facts.group.type == CLASSIC
+        began = facts.completed_ms if classic else joined_ms.get(member.member_id, -1)
         since = min(max(began, last_ms.get(partition, -1)) for partition in waiting)
         last = max([began, *(last_ms.get(partition, -1) for partition in member.holds)])
         whole = last <= since or stalled.issuperset(member.holds)
