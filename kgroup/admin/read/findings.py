@@ -26,6 +26,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.in_sync import InSync
 from kgroup.admin.read.members import partitions_of
+from kgroup.admin.read.readable import LOOK
 from kgroup.admin.shell import command, list_item, word
 from kgroup.admin.statuses import ERROR, PartitionStatus
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, grouped, numbers_by_topic, ranges
@@ -439,6 +440,8 @@ def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
         and row.committed_offset is None
         and row.member_id is not None
         and row.log_end_offset
+        # Whether anything of it can be read is seen, or not judged.
+        and (row.status is None or row.status.unseen is None or row.status.unseen.look != LOOK)
     ]
     if bare:
         have = "has" if len(bare) == 1 else "have"
