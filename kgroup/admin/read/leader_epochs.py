@@ -12,18 +12,17 @@ from typing import TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Commits, TopicDescription
-from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset, ask_leaders, by_topic
-from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset, ask_leaders, by_topic, log_refused
+from kgroup.admin.refusals import code_name, naming
 from kgroup.admin.statuses import Unseen
 from kgroup.domain import TopicPartition, grouped
-from kgroup.errors import KgroupError
+from kgroup.errors import ErrorCode, KgroupError
 from kgroup.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kgroup.security.rights import DESCRIBE, on_topic
 
 EpochEnds: TypeAlias = Mapping[TopicPartition, Mapping[int, int | Unseen]]
 """By partition and leader epoch: the offset at which the next one begins, or why that is not known."""
@@ -60,10 +59,9 @@ def _asked(
     def ask(leader: int, places: Sequence[TopicPartition]) -> dict[TopicPartition, int | KgroupError]:
         return _ask(cluster, leader, {partition: epochs[partition] for partition in places})
 
+    what = "whether a new leader cut its log is not known: "
     return {
-        partition: Unseen(
-            "leader epochs", code_name(end), f"{partition}: where its log was cut is not known: {end.message}"
-        )
+        partition: Unseen("leader epochs", code_name(end), what + naming(partition, end.message))
         if isinstance(end, KgroupError)
         else end
         for partition, end in ask_leaders(cluster, epochs, topics, ask).items()
@@ -86,14 +84,12 @@ def _ask(
         ),
     )
     answer = cluster.ask(leader, request, OffsetForLeaderEpochResponse)
-    ends: dict[TopicPartition, int | KgroupError] = {}
-    for topic in answer.topics:
-        for p in topic.partitions:
-            partition = TopicPartition(topic.topic, p.partition)
-            if p.error_code:
-                ends[partition] = refused(
-                    p.error_code, str(partition), needs=[on_topic(DESCRIBE, topic.topic)]
-                )
-            elif p.end_offset >= 0:
-                ends[partition] = p.end_offset
-    return ends
+    # Of an epoch that is over a leader knows the end; -1 says that this one does not.
+    unknown = ErrorCode.UNKNOWN_LEADER_EPOCH
+    return {
+        (at := TopicPartition(topic.topic, p.partition)): p.end_offset
+        if not p.error_code and p.end_offset >= 0
+        else log_refused(at, p.error_code or unknown)
+        for topic in answer.topics
+        for p in topic.partitions
+    }

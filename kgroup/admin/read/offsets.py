@@ -232,10 +232,7 @@ def _list_once(
     for answer in listed.values():
         if isinstance(answer, KgroupError) and not isinstance(answer, Unreachable | BrokerRefused):
             raise answer
-    return {
-        p: listed.get(p) or refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(p), "the broker omitted it")
-        for p in requested
-    }
+    return listed
 
 
 def ask_leaders(
@@ -244,7 +241,10 @@ def ask_leaders(
     topics: Answers[TopicDescription],
     ask: Callable[[int, Sequence[TopicPartition]], Mapping[TopicPartition, T | KgroupError]],
 ) -> dict[TopicPartition, T | KgroupError]:
-    """Return what the leader of each partition answers, all leaders asked at once, or why it does not."""
+    """Return what the leader of each partition answers, all leaders asked at once, or why it does not.
+
+    In the order of what was asked.
+    """
     leaders = {partition: leader_of(partition, topics) for partition in partitions}
     led = grouped((leader, partition) for partition, leader in leaders.items() if isinstance(leader, int))
     works = {leader: partial(ask, leader, places) for leader, places in led.items()}
@@ -253,7 +253,17 @@ def ask_leaders(
     }
     for leader, told in cluster.at_once(works).items():
         answers |= dict.fromkeys(led[leader], told) if isinstance(told, KgroupError) else told
-    return answers
+    return {
+        p: answers[p]
+        if p in answers
+        else refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(p), "the broker omitted it")
+        for p in leaders
+    }
+
+
+def log_refused(partition: TopicPartition, code: int) -> BrokerRefused:
+    """Return a leader's refusal to tell where something is in the log of a partition."""
+    return refused(code, str(partition), needs=[on_topic(DESCRIBE, partition.topic)])
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:
@@ -318,11 +328,9 @@ def _ask_leader(
     lowest = max(lowest, ISOLATION_SINCE) if isolation else lowest
     answer = cluster.ask(leader, request, ListOffsetsResponse, versions=(lowest, None), timeout_s=left_s)
     return {
-        TopicPartition(topic.name, p.partition_index): (
-            refused(p.error_code, f"{topic.name}-{p.partition_index}", needs=[on_topic(DESCRIBE, topic.name)])
-            if p.error_code
-            else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
-        )
+        (at := TopicPartition(topic.name, p.partition_index)): log_refused(at, p.error_code)
+        if p.error_code
+        else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
         for topic in answer.topics
         for p in topic.partitions
     }
@@ -344,9 +352,7 @@ def _ask_oldest(
         for p in topic.partitions:
             partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code:
-                listed[partition] = refused(
-                    p.error_code, str(partition), needs=[on_topic(DESCRIBE, topic.name)]
-                )
+                listed[partition] = log_refused(partition, p.error_code)
             elif p.offsets:
                 listed[partition] = ListedOffset(p.offsets[0], -1, -1)
             else:

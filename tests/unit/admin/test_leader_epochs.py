@@ -62,7 +62,10 @@ def test_only_epochs_that_are_over_are_asked_about() -> None:
 
 def test_each_epoch_of_a_partition_has_its_end() -> None:
     fake = broker()
-    assert asked(fake, {A: 5, B: 3}, {A: 6}, {A: 4}) == {A: {4: 80, 5: 90, 6: 95}, B: {}}
+    ends = asked(fake, {A: 5, B: 3}, {A: 6}, {A: 4})
+    assert ends[A] == {4: 80, 5: 90, 6: 95}
+    unknown = ends[B][3]
+    assert isinstance(unknown, Unseen) and unknown.code == "UNKNOWN_LEADER_EPOCH"
     assert len(fake.requests(OffsetForLeaderEpochRequest)) == 4  # two leaders, three epochs of the first
 
 
