@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,23 @@ from .waiting import eventually
 pytestmark = pytest.mark.interop
 GROUP, TOPIC, READ, LATER = "billing", "orders", 30, 50
 HEALTHY, SICK = 0, 8
+
+
+@contextmanager
+def admin(kafka: RealKafka) -> Iterator[ClusterView]:
+    with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
+        yield ClusterView(transport)
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[RealKafka]:
+    """A broker of its own, with a topic of one partition and these records."""
+    require("java", "mvn")
+    with RealKafka(heap="256m", base=tmp_path) as kafka:
+        with admin(kafka) as cluster:
+            create_topic(cluster, TOPIC, 1, 1)
+        produce(kafka, READ)
+        yield kafka
 
 
 def produce(kafka: RealKafka, count: int) -> None:
@@ -57,31 +76,26 @@ def asked(kafka: RealKafka, home: Path, *argv: str) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout)["data"]
 
 
-def test_what_a_broker_lost_is_told_after_the_log_has_grown_again(tmp_path: Path) -> None:
+def test_what_a_broker_lost_is_told_after_the_log_has_grown_again(kafka: RealKafka, tmp_path: Path) -> None:
     """Its lag was 0, or 20 of 50 records, and nothing said that the others were never read."""
-    require("java", "mvn")
-    with RealKafka(heap="256m", base=tmp_path) as kafka:
-        with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
-            create_topic(ClusterView(transport), TOPIC, 1, 1)
-        produce(kafka, READ)
-        read(kafka, READ)
-        assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
-        kafka.kill9()
-        shutil.rmtree(kafka.data_dir / f"{TOPIC}-0")
-        kafka.start()
-        for more in (READ, LATER - READ):
-            produce(kafka, more)
-            code, data = asked(kafka, tmp_path, "doctor", GROUP)
-            (group,) = data["groups"]
-            told = {finding["code"]: finding["message"] for finding in group["findings"]}
-            assert code == SICK
-            assert f"a new leader cut the log at 0, before the commit {READ}" in told["KG301"]
-            for command in ("describe", "lag"):
-                (group,) = asked(kafka, tmp_path, command, GROUP)[1]["groups"]
-                (row,) = group["offsets"]
-                assert (row["status"]["name"], row["lag"]) == ("beyond-end", None)
-        read(kafka, LATER)
-        assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
+    read(kafka, READ)
+    assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
+    kafka.kill9()
+    shutil.rmtree(kafka.data_dir / f"{TOPIC}-0")
+    kafka.start()
+    for more in (READ, LATER - READ):
+        produce(kafka, more)
+        code, data = asked(kafka, tmp_path, "doctor", GROUP)
+        (group,) = data["groups"]
+        told = {finding["code"]: finding["message"] for finding in group["findings"]}
+        assert code == SICK
+        assert f"a new leader cut the log at 0, before the commit {READ}" in told["KG301"]
+        for command in ("describe", "lag"):
+            (group,) = asked(kafka, tmp_path, command, GROUP)[1]["groups"]
+            (row,) = group["offsets"]
+            assert (row["status"]["name"], row["lag"]) == ("beyond-end", None)
+    read(kafka, LATER)
+    assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
 
 
 def console_read(kafka: RealKafka) -> int:
@@ -91,22 +105,20 @@ def console_read(kafka: RealKafka) -> int:
     return len(ran.stdout.split())
 
 
-def test_a_commit_of_another_cluster_is_told_before_java_clients_wait_for_its_leader(tmp_path: Path) -> None:
+def test_a_commit_of_another_cluster_is_told_before_java_clients_wait_for_its_leader(
+    kafka: RealKafka, tmp_path: Path
+) -> None:
     """Its lag was 25, as if a reader had but to be started; one that is gets nothing."""
-    require("java", "mvn")
-    with RealKafka(heap="256m", base=tmp_path) as kafka:
-        with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
-            create_topic(ClusterView(transport), TOPIC, 1, 1)
-            produce(kafka, READ)
-            at = {TopicPartition(TOPIC, 0): OffsetAndMetadata(5, leader_epoch=5)}
-            assert store(ClusterView(transport), GROUP, at)[0] == {TopicPartition(TOPIC, 0): 0}
-        assert console_read(kafka) == 0
-        code, data = asked(kafka, tmp_path, "doctor", GROUP)
-        (group,) = data["groups"]
-        (told,) = [finding for finding in group["findings"] if finding["code"] == "KG319"]
-        assert code == SICK
-        assert "leader epoch 5, and the leader's is 0" in told["evidence"][0]
-        where = ("--all-topics", "--to-current", "--execute", "--yes")
-        assert asked(kafka, tmp_path, "reset-offsets", GROUP, *where)[0] == HEALTHY
-        assert console_read(kafka) == READ - 5
-        assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY
+    with admin(kafka) as cluster:
+        at = {TopicPartition(TOPIC, 0): OffsetAndMetadata(5, leader_epoch=5)}
+        assert store(cluster, GROUP, at)[0] == {TopicPartition(TOPIC, 0): 0}
+    assert console_read(kafka) == 0
+    code, data = asked(kafka, tmp_path, "doctor", GROUP)
+    (group,) = data["groups"]
+    (told,) = [finding for finding in group["findings"] if finding["code"] == "KG319"]
+    assert code == SICK
+    assert "leader epoch 5, and the leader's is 0" in told["evidence"][0]
+    where = ("--all-topics", "--to-current", "--execute", "--yes")
+    assert asked(kafka, tmp_path, "reset-offsets", GROUP, *where)[0] == HEALTHY
+    assert console_read(kafka) == READ - 5
+    assert asked(kafka, tmp_path, "doctor", GROUP)[0] == HEALTHY

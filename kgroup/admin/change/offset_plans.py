@@ -262,8 +262,7 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             kind = SHARE if group_id in shares else None
-            here = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
-            groups[group_id] = here
+            groups[group_id] = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
         else:
             none = None if known else group.no_offsets
             groups[group_id] = GroupNow(

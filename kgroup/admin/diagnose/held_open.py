@@ -59,7 +59,6 @@ def _with(facts: Facts, seen: HeldOpen | KgroupError) -> Facts:
 def _transactions(
     topic: LiveTopic, number: int, names: Collection[str], from_ms: int
 ) -> dict[str, HeldOpen | KgroupError]:
-
     begun: dict[str, dict[int, int]] = {name: {} for name in names}
     took: dict[str, list[int]] = {name: [] for name in names}
     for item in items_from(topic, number, names, from_ms):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.diagnose.facts import Facts
@@ -51,16 +51,13 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         return []
     last_ms = {partition: _last_sign_ms(facts, partition) for partition in facts.log.committed_ms}
     newest = max(last_ms.values(), default=-1)
-    joined = (event for event in facts.history or () if event.kind == Kind.MEMBER_JOINED)
-    joined_ms = {event.member_id: event.timestamp_ms for event in joined}
+    began_ms = _began_ms(facts)
     silent = []
     for member in facts.recorded_members.values():
         waiting = tuple(sorted(member.holds & stalled))
         if not waiting:
             continue
-        # In the consumer protocol partitions stay where they are while others come and go.
-        classic = facts.group.type == CLASSIC
-        began = facts.completed_ms if classic else joined_ms.get(member.member_id, -1)
+        began = began_ms.get(member.member_id, -1)
         since = min(max(began, last_ms.get(partition, -1)) for partition in waiting)
         last = max([began, *(last_ms.get(partition, -1) for partition in member.holds)])
         whole = last <= since or stalled.issuperset(member.holds)
@@ -68,6 +65,15 @@ def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
         silent_ms = max(facts.age_ms(since), newest - since)
         silent.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
     return sorted(silent, key=lambda reader: (reader.since_ms, name_of(reader.member)))
+
+
+def _began_ms(facts: Facts) -> Mapping[str | None, int]:
+    """Return since when each member may have what it has, by its id."""
+    if facts.group.type == CLASSIC:
+        return dict.fromkeys(facts.recorded_members, facts.completed_ms)
+    # In the consumer protocol partitions stay where they are while others come and go.
+    joined = (event for event in facts.history or () if event.kind == Kind.MEMBER_JOINED)
+    return {event.member_id: event.timestamp_ms for event in joined}
 
 
 def stopped(facts: Facts, weight: Weight) -> Iterator[Found]:
@@ -122,7 +128,6 @@ def _committed(facts: Facts, partition: TopicPartition) -> str:
 
 
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> Found:
-
     members, known = [reader.member for reader in silent], facts.group.member_count
     shortest = duration_text(min(reader.silent_ms for reader in silent))
     repeats = all(_repeats(facts, partition) for reader in silent for partition in reader.waiting)
